@@ -2,7 +2,7 @@
 # through sudo; a Rust toolchain must be there).
 CARGO ?= cargo
 
-.PHONY: run test setup build bench crash ordeal fuzz clean
+.PHONY: run test setup build deb bench crash ordeal fuzz clean
 
 run: setup build
 	scripts/demo.sh
@@ -15,6 +15,10 @@ setup:
 
 build:
 	$(CARGO) build --release --locked
+
+# A Debian package with the binary, unit, udev rule, manual, completions; looked at by lintian if that is there.
+deb: build
+	scripts/deb.sh
 
 # Speed of the codes and of the engine, schemes side by side in one run.
 bench: build

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Real clients on the release binary: NBD tools, fio, qemu, file systems through nbdfuse and a loop device, crashes.
 #
-#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these; mariadb, postgres and prometheus only so
+#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these; mariadb, postgres, prometheus and page only so
 #
 #   CRASHES=3          how often the server is killed in each crash test
 #   SEED=...           what the crash tests draw from (printed when one fails)
 #   ELASTRIPE=FILE     the binary (target/release/elastripe)
 #   KEEP=1             keep the directory of a failed test
+#   WAITS=FILE         hung, cut: append to it how long a client waited at most
 #
 # Exit code 0 when nothing failed. A test that this machine cannot run is skipped, with the reason.
 set -euo pipefail
@@ -19,6 +20,7 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$repo/scripts/clients/files.sh"
 . "$repo/scripts/clients/databases.sh"
 . "$repo/scripts/clients/watching.sh"
+. "$repo/scripts/clients/members.sh"
 
 # name : seconds it may take : function and arguments
 tests=(
@@ -39,18 +41,25 @@ tests=(
   "xfs-eplog:180:test_fs eplog xfs"
   "ext4-raid:180:test_fs raid ext4"
   "ext4-elastic:180:test_fs elastic ext4"
+  "hung-eplog:120:test_hung eplog"
+  "hung-raid:120:test_hung raid"
+  "hung-fail-eplog:120:test_hung_fail eplog"
+  "cut-short-eplog:120:test_cut_short eplog"
+  "cut-long-eplog:120:test_cut_long eplog"
+  "cut-long-raid:120:test_cut_long raid"
   "crash-ext4-eplog:$((60 + 60 * crashes)):test_crash eplog ext4"
   "crash-xfs-eplog:$((60 + 60 * crashes)):test_crash eplog xfs"
   "crash-ext4-raid:$((60 + 60 * crashes)):test_crash raid ext4"
   "crash-ext4-elastic:$((60 + 60 * crashes)):test_crash elastic ext4"
 )
-# Only when they are named: what they use is not part of the set-up (apt-get install mariadb-server postgresql prometheus).
+# Only when they are named: what they use is not part of the set-up (apt-get install mariadb-server postgresql prometheus chromium).
 by_name=(
   "mariadb-eplog:$((120 + 60 * crashes)):test_mariadb eplog"
   "mariadb-elastic:$((120 + 60 * crashes)):test_mariadb elastic"
   "postgres-eplog:$((120 + 60 * crashes)):test_postgres eplog"
   "postgres-elastic:$((120 + 60 * crashes)):test_postgres elastic"
   "prometheus:120:test_prometheus"
+  "page:120:test_page"
 )
 [ $# -eq 0 ] || tests+=("${by_name[@]}")
 

@@ -34,3 +34,34 @@ END
   soon 15 eval '! fires ElastripeDegraded' || fail "the alert does not end"
   stop_server
 }
+
+# The page in a browser: what is on it while a member goes and comes back, and when the server is gone. Pictures are in the
+# directory PICTURES, if that is given.
+test_page() {
+  local tool look="$repo/scripts/clients/browser.py"
+  for tool in chromium python3; do command -v $tool >/dev/null || skip "no $tool (apt-get install chromium python3)"; done
+  make_array eplog 64MiB
+  local target=127.0.0.1:$((20000 + RANDOM % 10000)) pictures=${PICTURES:-$work}
+  start_server --metrics "$target" --rebuild-rate 1MiB/s
+  fio --name=fill --ioengine=nbd --uri="$uri" --rw=write --bs=256k --size=64m --output="$work/fio.log" || fail "fio"
+  "$look" "http://$target/" 'until:document.body.dataset.link == "live" && document.body.dataset.state == "healthy"' \
+    'until:document.querySelectorAll(".bay[data-state=healthy]").length == 10' "shot:$pictures/healthy.png" \
+    'press:Tab' 'until:document.activeElement.className == "skip"' 'press:Tab' 'until:document.activeElement.id == "hold"' \
+    'press:Space' 'until:document.body.dataset.link == "held"' 'press:Space' 'until:document.body.dataset.link == "live"' \
+    "run:'$elastripe' fail '${members[0]}' --device data1 --yes" \
+    'until:document.body.dataset.state == "degraded"' 'until:document.title.startsWith("DEGRADED")' \
+    'until:document.querySelectorAll(".bay[data-state=failed]").length == 1' \
+    'until:document.getElementById("said").textContent.includes("The array is degraded")' \
+    'until:document.getElementById("action").innerText.includes("elastripe replace")' \
+    "run:'$elastripe' replace '${members[0]}' --device data1 --with '$work/members/new' --file-size 64MiB" \
+    'until:document.querySelectorAll(".bay[data-state=rebuilding]").length == 1' \
+    'until:document.querySelector("#work-bar").getAttribute("aria-valuenow") > 0' "shot:$pictures/rebuilding.png" \
+    "run:'$elastripe' rate '${members[0]}' --rate off" 'until:document.body.dataset.state == "healthy"' \
+    'until:document.getElementById("events").innerText.includes("data1 is rebuilt")' \
+    "run:kill -STOP $server" 'until:document.body.dataset.link == "lost"' \
+    'until:document.getElementById("state-word").innerText.startsWith("Was HEALTHY at")' "shot:$pictures/lost.png" \
+    "run:kill -CONT $server" 'until:document.body.dataset.link == "live"' || fail "the page does not show what is so"
+  "$look" --phone --size 360x740 --scheme dark "http://$target/" 'until:document.body.dataset.link == "live"' 'wait:2' \
+    "shot:$pictures/phone.png" 'until:document.documentElement.scrollWidth == 360' || fail "the page is wider than a phone"
+  stop_server
+}

@@ -7,13 +7,12 @@ use crate::memory::MemoryNeed;
 use crate::recovery::{Parts, write_checkpoint, write_superblocks};
 use crate::restart::AssembleError;
 use crate::scheme;
-use crate::slots::{PageArea, root_pages};
-use crate::store::{SET_ASIDE_CHUNKS, Store, code_width, space_words_max};
-use crate::table::{Table, WORDS};
+use crate::shape::{RESERVE_CHUNKS_MIN, chunks_max, with_regions};
+use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
     ArrayConfig, ArrayUuid, CodeKind, Consistency, FaultRecord, LOG_COUNT_MAX, LayoutKind, MemberEntry,
-    MemberState, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, Superblock, UNIT_ROWS_MAX,
+    MemberState, Moved, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, Superblock, UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -41,14 +40,6 @@ pub struct CreateOptions {
 pub fn unit_rows_for(chunks_per_device: u32) -> u32 {
     (chunks_per_device >> 14).next_power_of_two().max(64)
 }
-
-/// Default share of each main device that `eplog` keeps for old versions: 10 %.
-pub const RESERVE_PERMILLE_DEFAULT: u32 = 100;
-/// Default share of each main device that elastic schemes keep for garbage: 20 %.
-pub const RESERVE_PERMILLE_ELASTIC: u32 = 200;
-
-/// Spare chunks per device at least: what must be free for parity commit to make progress, and as much again.
-pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;
 
 /// Why an array cannot be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -127,9 +118,6 @@ pub enum CreateError {
     Write(#[from] AssembleError),
 }
 
-/// Blocks of the incremental area at most: 64 MiB, which a start reads.
-const INCREMENTAL_BLOCKS_MAX: u64 = 1 << 14;
-
 /// Blocks of the log region at least: frames, and some log stripes of any chunk size.
 fn log_blocks_min(geometry: Geometry) -> u32 {
     512 + 32 * (geometry.chunk_bytes() / META_BYTES) as u32
@@ -172,7 +160,7 @@ pub fn plan_config(
     }
     let log_blocks = if log_count > 0 { log_blocks(geometry, log_bytes)? } else { 0 };
     let chunk = geometry.chunk_bytes() as u64;
-    let chunks_max = if options.scheme.is_elastic() { (1 << 32) / k as u64 - 1 } else { 1 << 31 };
+    let chunks_max = chunks_max(options.scheme, geometry);
     if main_bytes / chunk > chunks_max {
         return Err(CreateError::TooLarge { bytes: main_bytes, chunks_max });
     }
@@ -239,32 +227,14 @@ fn config_for(options: &CreateOptions, chunks: u32, log_count: u16, log_blocks: 
         page_blocks: 2,
         unit_rows,
         shard: Shard::SINGLE,
+        moved: Moved::NEVER,
     };
     if options.scheme.is_elastic() {
         config.stripe_count = config.stripe_count.min(config.stripes_max());
     }
-    let list_words =
-        scheme::list_words_max(&config) + 2 * code_width(&config) as u64 + space_words_max(&config);
-    let table_pages = Table::page_count_for(&config);
-    let list_pages = list_words.div_ceil(WORDS);
-    config.full_blocks = u32::try_from(root_pages(table_pages) + list_pages + 2).ok()?;
-    config.page_blocks = u32::try_from(PageArea::blocks_for(geometry, table_pages)).ok()?;
-    let changes = (table_pages + list_pages + 2).clamp(64, INCREMENTAL_BLOCKS_MAX);
-    config.incremental_blocks = u32::try_from(changes).ok()?;
-    config.journal_blocks = (chunks / 256).clamp(128, 4096);
-    if options.scheme.is_in_place() && options.consistency == Consistency::Journal {
-        config.payload_blocks = crate::create::payload_blocks(geometry, chunks);
-    }
+    config = with_regions(config)?;
     config.validate().ok()?;
     Some(config)
-}
-
-/// The payload ring of in-place schemes with a journal: 1 % of the device, at least 256 chunks, at most 64
-/// MiB or 256 chunks.
-fn payload_blocks(geometry: Geometry, chunks: u32) -> u32 {
-    let chunk_blocks = (geometry.chunk_bytes() / META_BYTES) as u32;
-    let most = ((64u32 << 20) / geometry.chunk_bytes() as u32).max(256);
-    (chunks / 100).clamp(256, most) * chunk_blocks
 }
 
 /// Identity of a new array.

@@ -18,6 +18,7 @@
 //! | metadata that nobody asks for | `engine/patrol.rs` |
 //! | what is lost | `engine/lost.rs`, `lost.rs` |
 //! | what happened, for logs and hooks | `engine/events.rs` |
+//! | growing onto larger devices | `grow.rs`, `enlarge.rs`, `recovery/grow.rs` |
 //! | several shards: layout, requests to all of them, replacing | `shards.rs` and its folder |
 //! | how to change the engine | `docs/engine.md` |
 //!
@@ -63,7 +64,9 @@ mod away;
 mod checksum;
 mod create;
 mod engine;
+mod enlarge;
 mod fault;
+mod grow;
 mod hash;
 mod health;
 mod image;
@@ -79,6 +82,7 @@ mod restart;
 mod runner;
 mod saved;
 mod scheme;
+mod shape;
 mod shards;
 mod slots;
 mod space;
@@ -88,16 +92,15 @@ mod written;
 
 pub use away::NotBack;
 pub use checksum::chunk_checksum;
-pub use create::{
-    CreateError, CreateOptions, NewArray, RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, create,
-    plan_config, unit_rows_for,
-};
+pub use create::{CreateError, CreateOptions, NewArray, create, plan_config, unit_rows_for};
 pub use engine::{
     CommitPolicy, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions, EngineStats, Event,
     HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy, WorkKind,
     WorkOrigin,
 };
+pub use enlarge::grow;
 pub use fault::{AssemblyFaults, FailCause, Finding, OpFault};
+pub use grow::{GrowError, grown_config};
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;
@@ -115,7 +118,9 @@ pub use scheme::{
     Located, Logs, Origin, P_WAIT_NS_DEFAULT, Pressure, Rewrites, Scheme, SchemeMemory, SchemeOptions,
     UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
 };
+pub use shape::{RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC};
 pub use shards::{
-    ReplaceStep, Replacing, Seat, create_shards, members_to_fail, plan_shards, unit_bytes, unit_of,
+    GivenUp, PairSeat, ReplaceStep, Replacing, Seat, SucceedStep, Succession, create_shards, members_to_fail,
+    plan_shards, unit_bytes, unit_of,
 };
 pub use store::Store;

@@ -269,6 +269,51 @@ planted!(
     ReturnForgetsPlanned,
     /// A device that has come back is whole before it has its share of the metadata.
     ReturnUnsealed,
+    /// The members are told of a successor while it is told itself.
+    SuccessorToldLast,
+    /// A shard hands its member over before the partner holds what it does.
+    SucceedEarly,
+    /// Members are told of other things while a successor is the only one to know of itself.
+    TellBetween,
+    /// Shard 0 hands its member over first.
+    SucceedFirstShardFirst,
+    /// What is written to a range while it is copied to a partner does not wait.
+    #[cfg(feature = "planted-bugs")]
+    CopyUnlocked,
+    /// What was under way when a pair began is not waited for where it is copied.
+    #[cfg(feature = "planted-bugs")]
+    CopyWhatIsWritten,
+    /// Flushes go to the member alone although its partner holds the same.
+    #[cfg(feature = "planted-bugs")]
+    FlushMemberOnly,
+    /// Time in which nobody looked counts as time in which a partner did not answer.
+    #[cfg(feature = "planted-bugs")]
+    PartnerOwesWhileStopped,
+    /// What was not in use is not copied although it was written to since.
+    #[cfg(feature = "planted-bugs")]
+    SkipWhatIsWritten,
+    /// What could not be read of a member, and a scrub found in order, is not copied after all.
+    SucceedUnread,
+    /// Chunks whose bits are not in memory count as not in use.
+    SkipWhatIsUnknown,
+    /// Time in which nobody ran counts as time in which devices did not answer.
+    StoppedCountsAsSilent,
+    /// Members that do not answer are given up whether the array can do without them or not.
+    ShelfThrownOut,
+    /// The others are not told of a member that was given up because it did not answer.
+    SilenceUntold,
+    /// The driver gives up what is under way on a member before it has what the engine asked of it last.
+    GiveUpBeforeSubmit,
+    /// Superblocks name the new regions of an array that grows before anything is there.
+    GrowCommitsFirst,
+    /// Only one member is told that the array has grown.
+    GrowTellsOne,
+    /// The metadata regions of an array that grows begin in those that it has.
+    GrowOverMetadata,
+    /// Pages of rows stay where a smaller map ended.
+    GrowLeavesRows,
+    /// The checkpoint of an array that has grown lacks what is in the log.
+    GrowForgetsList,
 );
 
 #[cfg(feature = "planted-bugs")]
@@ -289,6 +334,11 @@ fn below(bug: Planted) -> Option<block::planted::Planted> {
     let below = [
         (Planted::FanAnswersFirst, block::planted::Planted::FanAnswersFirst),
         (Planted::FanForgetsError, block::planted::Planted::FanForgetsError),
+        (Planted::CopyUnlocked, block::planted::Planted::CopyUnlocked),
+        (Planted::CopyWhatIsWritten, block::planted::Planted::CopyWhatIsWritten),
+        (Planted::FlushMemberOnly, block::planted::Planted::FlushMemberOnly),
+        (Planted::SkipWhatIsWritten, block::planted::Planted::SkipWhatIsWritten),
+        (Planted::PartnerOwesWhileStopped, block::planted::Planted::PartnerOwesWhileStopped),
         (Planted::FirstShareOnly, block::planted::Planted::FirstShareOnly),
         (Planted::ShareOfRoundBefore, block::planted::Planted::ShareOfRoundBefore),
         (Planted::RunPastUnit, block::planted::Planted::RunPastUnit),

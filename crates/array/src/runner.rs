@@ -1,6 +1,7 @@
 //! The engine and its devices in one loop: what front ends, the simulator and the tests drive.
 
 use crate::engine::{Done, Engine, EngineError, EngineOptions};
+use crate::planted::{Planted, planted};
 use crate::recovery::{self, Arrangement};
 use crate::restart::{AssembleError, RecoveryReport};
 use block::{Completion, DeviceSet};
@@ -111,6 +112,9 @@ impl<D: DeviceSet> Array<D> {
     /// One turn: submits what the engine wants, feeds it what has completed. `true` if anything happened.
     pub fn turn(&mut self) -> bool {
         self.engine.pump();
+        if planted(Planted::GiveUpBeforeSubmit) {
+            self.give_up_members();
+        }
         let (ops, pool) = self.engine.take_ops();
         let submitted = !ops.is_empty();
         if submitted {
@@ -118,9 +122,7 @@ impl<D: DeviceSet> Array<D> {
             ops.clear();
         }
         // After what the engine wanted of such a member before it knew: that is given up, too.
-        while let Some(dev) = self.engine.take_given_up() {
-            self.devices.give_up(dev);
-        }
+        self.give_up_members();
         self.devices.poll(self.engine.pool(), &mut self.completions);
         let completed = !self.completions.is_empty();
         for completion in self.completions.drain(..) {
@@ -129,6 +131,12 @@ impl<D: DeviceSet> Array<D> {
         let more = submitted || completed || self.engine.wants_pump();
         debug_assert_eq!(self.engine.stranded().filter(|_| !more), None, "it would wait for ever");
         more
+    }
+
+    fn give_up_members(&mut self) {
+        while let Some(dev) = self.engine.take_given_up() {
+            self.devices.give_up(dev);
+        }
     }
 
     /// Turns until nothing is in flight, or what is waits for room on a member.

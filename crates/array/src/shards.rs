@@ -4,8 +4,10 @@
 //! and superblocks of its own and knows nothing of the others (docs/decisions/0031-shards.md).
 
 mod replace;
+mod succeed;
 
 pub use replace::{ReplaceStep, Replacing, Seat};
+pub use succeed::{GivenUp, PairSeat, SucceedStep, Succession};
 
 use crate::create::{CreateError, CreateOptions, NewArray, create, plan_config};
 use crate::health::Health;

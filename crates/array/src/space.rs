@@ -13,8 +13,10 @@
 //! Where chunks come free one by one (log stripes), the bits are pages of the table, behind those of the
 //! stripes (`table/space.rs`), and some may not be in memory: nothing is allocated there before they are.
 
+use crate::planted::{Planted, planted};
 use crate::table::{Table, WORD_CHUNKS, bit_of, word_count};
 use block::{ChunkAddr, ChunkIndex, DevIndex};
+use std::ops::Range;
 
 /// Who asks for a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -339,6 +341,20 @@ impl Space {
     pub fn is_used(&self, table: &Table, chunk: ChunkIndex) -> bool {
         let (word, bit) = bit_of(chunk);
         chunk.get() > self.chunk_count || self.word(table, word).is_none_or(|word| word & bit != 0)
+    }
+
+    /// The first run of chunks of `first..end` that nobody uses, and that are known not to be used.
+    pub fn unused_run(&self, table: &Table, first: u32, end: u32) -> Option<Range<u32>> {
+        let absent = if planted(Planted::SkipWhatIsUnknown) { 0 } else { u32::MAX };
+        let next = |from: u32, flip: u32| {
+            (from / WORD_CHUNKS..end.div_ceil(WORD_CHUNKS)).find_map(|word| {
+                let used = self.word(table, word).unwrap_or(absent);
+                let bits = (used ^ flip) & bits_among(word, from, end);
+                (bits != 0).then(|| word * WORD_CHUNKS + bits.trailing_zeros())
+            })
+        };
+        let start = next(first, u32::MAX)?;
+        Some(start..next(start, 0).unwrap_or(end))
     }
 
     /// Whether stretch number `stretch` of `count` chunks, a power of two, is free as a whole, and known to

@@ -22,6 +22,7 @@
 
 mod columns;
 mod frames;
+mod grown;
 mod paging;
 mod space;
 

@@ -27,6 +27,7 @@ mod device;
 mod divisor;
 mod fan;
 mod interleave;
+mod pair;
 pub mod planted;
 mod pool;
 mod random;
@@ -40,6 +41,7 @@ pub use device::{
 pub use divisor::Divisor;
 pub use fan::Fan;
 pub use interleave::{Interleave, Place, Run, Share};
+pub use pair::{COPY_TAGS, MAP_AHEAD_BYTES, PairPlan, PairStage, PairState, Paired};
 pub use pool::{Pool, Slot};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};
 pub use slice::{Extent, Slice};

@@ -20,6 +20,16 @@ pub enum Planted {
     FanForgetsError,
     /// What counts in a slice is the newest superblock that is there, whatever shard it is of.
     AnyShardsSuperblock,
+    /// What is written to a range while it is copied does not wait.
+    CopyUnlocked,
+    /// What was under way when a pair began is not waited for where it is copied.
+    CopyWhatIsWritten,
+    /// Flushes go to the member alone although its partner holds the same.
+    FlushMemberOnly,
+    /// Time in which nobody looked counts as time in which a partner did not answer.
+    PartnerOwesWhileStopped,
+    /// What was not in use is not copied although it was written to since.
+    SkipWhatIsWritten,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -9,7 +9,6 @@
 mod commands;
 mod memory;
 mod progress;
-mod screen;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
@@ -57,11 +56,30 @@ fn misused(error: &clap::Error) -> ExitCode {
     let known = CommandLine::command().get_subcommands().any(|command| command.get_name() == given);
     let topic = if known { format!(" {given}") } else { String::new() };
     let hint = hint(&given).filter(|_| !known).map(|verb| format!(" (here it is `elastripe {verb}`)"));
-    let hint = hint.unwrap_or_default();
+    let hint = hint.or_else(|| bare_device(&given, &words)).unwrap_or_default();
     output::warn(format_args!("elastripe: {words}{hint}; see `elastripe help{topic}`"));
     // `status` uses 2 for an array that has failed.
     let looking = given == "status";
     ExitCode::from(if looking { EXIT_CANNOT_LOOK } else { EXIT_MISUSED })
+}
+
+/// Who names devices without a word is told which word.
+fn bare_device(verb: &str, words: &str) -> Option<String> {
+    let is_bare = words.starts_with("unexpected argument '") && !words.starts_with("unexpected argument '-");
+    let is_level = ["'--level'", "'--raid-level'", "'--raid-devices'", "'-l'", "'-n'"]
+        .iter()
+        .any(|word| words.contains(word));
+    if verb == "create" && is_level {
+        return Some(
+            " (what others call raid5 is --parity 1, raid6 is --parity 2; devices are counted)".to_owned(),
+        );
+    }
+    let text = match verb {
+        "create" => " (devices are named after --data and --log)",
+        "examine" => " (one device at a time)",
+        _ => return None,
+    };
+    is_bare.then(|| text.to_owned())
 }
 
 /// What a verb of another program is called here.
@@ -76,6 +94,7 @@ fn hint(verb: &str) -> Option<&'static str> {
         "label" | "dump" | "dumpe2fs" => "examine",
         "speed" | "speed-limit" => "rate",
         "simulator" | "sim" => "simulate",
+        "expand" | "resize" | "extend" | "enlarge" => "grow",
         "new" | "make" | "mkraid" | "init" | "format" => "create",
         _ => return None,
     })

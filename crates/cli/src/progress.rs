@@ -1,11 +1,12 @@
 //! Progress of rebuild and scrub: a bar with rate and time left on a terminal, a line now and then elsewhere.
 
-use crate::screen::describe_work;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use node::event::work_name;
 use node::output;
-use node::status::Work;
+use node::screen::{describe_replacement, describe_work};
+use node::status::{Replacement, Work};
 use node::units::{show_rate, show_seconds};
+use node::waiting::Step;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -34,23 +35,42 @@ impl Progress {
     }
 
     /// This is how far it is.
-    pub fn show(&mut self, work: &Work) {
+    pub fn show(&mut self, step: Step<'_>) {
         if self.started.elapsed() < QUIET {
             return;
         }
         if !self.terminal {
             if self.last_line.is_none_or(|last| last.elapsed() >= LINES) {
                 self.last_line = Some(Instant::now());
-                output::warn(format_args!("{}", describe_work(work)));
+                output::warn(match step {
+                    Step::Work(work) => describe_work(work),
+                    Step::Copy(name, copying) => describe_replacement(name, copying),
+                });
             }
             return;
         }
         let bar = self.bar.get_or_insert_with(|| {
-            let bar = ProgressBar::with_draw_target(Some(work.total), ProgressDrawTarget::stderr_with_hz(5));
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
             let style = ProgressStyle::with_template("{prefix} {wide_bar} {percent:>3} %  {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
+        match step {
+            Step::Work(work) => Self::draw_work(bar, work),
+            Step::Copy(name, copying) => Self::draw_copy(bar, name, copying),
+        }
+    }
+
+    fn draw_copy(bar: &ProgressBar, name: &str, copying: &Replacement) {
+        let eta =
+            copying.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
+        bar.set_prefix(format!("{} becomes what {name} is", copying.path.display()));
+        bar.set_length(copying.total_bytes);
+        bar.set_position(copying.done_bytes);
+        bar.set_message(format!("{}{eta}", show_rate(copying.bytes_per_s)));
+    }
+
+    fn draw_work(bar: &ProgressBar, work: &Work) {
         let eta = work.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
         let of =
             if work.devices.is_empty() { String::new() } else { format!(" of {}", work.devices.join(", ")) };

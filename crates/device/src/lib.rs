@@ -6,6 +6,7 @@
 //! | [`MemorySet`] | sparse anonymous memory, completes inside `submit` | a memcpy per operation |
 //! | [`NullSet`] | nothing is moved; for pure engine cost and write counts | nanoseconds per operation |
 //! | [`Counting`] | wraps any of them and counts operations and bytes per device and stream | two additions per operation |
+//! | [`Sheltered`] | wraps any of them; writes to members that must not change stay in memory | a branch per batch, if they may |
 //!
 //! All obey the contract of [`block::DeviceSet`] and one more rule, the same for all: an operation that
 //! reaches past the end of its member moves nothing and completes with [`block::IoFault::Short`]; one on an
@@ -23,6 +24,8 @@ mod membership;
 mod memory;
 mod null;
 mod operation;
+mod shelter;
+mod sheltered;
 mod uring;
 
 pub use counting::{Counting, DeviceCounters};
@@ -33,4 +36,6 @@ pub use member::{
 pub use membership::Membership;
 pub use memory::{MemoryError, MemorySet};
 pub use null::{NullOptions, NullSet};
+pub use shelter::{SHELTER_BYTES_MAX, Shelter};
+pub use sheltered::Sheltered;
 pub use uring::{RingError, UringOptions, UringSet};

@@ -20,6 +20,7 @@ pub use place::Whereabouts;
 pub use probe::{Existing, Probe, allocate_file, create_file, probe};
 
 use crate::operation::{assert_grid, range_fits};
+use crate::shelter::Shelter;
 use block::{DevIndex, FlushNow, IoFault, Pool, ReadNow, WriteNow};
 use std::fs::File;
 use std::io;
@@ -130,6 +131,8 @@ pub struct Members {
     list: Vec<Option<Member>>,
     options: OpenOptions,
     bounce: Pool,
+    /// Where writes go, if not to the members.
+    shelter: Option<Shelter>,
 }
 
 impl Members {
@@ -139,12 +142,19 @@ impl Members {
         let list =
             paths.iter().map(|path| path.as_deref().map(|path| Member::open(path, options)).transpose());
         let list = list.collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { list, options, bounce: Pool::new(BOUNCE_BYTES, 1) })
+        let shelter = (options.access == Access::Sheltered).then(Shelter::default);
+        Ok(Self { list, options, bounce: Pool::new(BOUNCE_BYTES, 1), shelter })
     }
 
     /// The same members once more, under the same locks.
     pub fn share(&self) -> Self {
-        Self { list: self.list.clone(), options: self.options, bounce: Pool::new(BOUNCE_BYTES, 1) }
+        let (list, shelter) = (self.list.clone(), self.shelter.clone());
+        Self { list, options: self.options, bounce: Pool::new(BOUNCE_BYTES, 1), shelter }
+    }
+
+    /// Where writes go, if not to the members.
+    pub fn shelter(&self) -> Option<&Shelter> {
+        self.shelter.as_ref()
     }
 
     /// Which files and devices are open.

@@ -1,7 +1,7 @@
 //! Sets whose members come and go while an array runs.
 
 use crate::member::{Member, Members, Note, OpenError};
-use block::{DevIndex, DeviceSet, Slice};
+use block::{DevIndex, DeviceSet, Paired, Slice};
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -31,6 +31,32 @@ pub trait Membership: DeviceSet {
 }
 
 impl<D: Membership> Membership for Slice<D> {
+    fn members(&self) -> &Members {
+        self.inner().members()
+    }
+
+    fn notes(&self) -> &[Note] {
+        self.inner().notes()
+    }
+
+    fn remove(&mut self, dev: DevIndex) {
+        self.inner_mut().remove(dev);
+    }
+
+    fn replace(&mut self, dev: DevIndex, path: &Path) -> Result<(), OpenError> {
+        self.inner_mut().replace(dev, path)
+    }
+
+    fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError> {
+        self.inner_mut().install(dev, member)
+    }
+
+    fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
+        self.inner_mut().wake_fd()
+    }
+}
+
+impl<D: Membership> Membership for Paired<D> {
     fn members(&self) -> &Members {
         self.inner().members()
     }

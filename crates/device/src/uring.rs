@@ -117,6 +117,8 @@ pub struct UringSet {
     merge: bool,
     ready: Vec<Completion>,
     wake: Option<OwnedFd>,
+    /// The event of another set, which announces what completes here, too.
+    bell: Option<OwnedFd>,
     notes: Vec<Note>,
     /// The ring belongs to one thread.
     not_send: PhantomData<*mut ()>,
@@ -175,6 +177,7 @@ impl UringSet {
             merge: options.merge,
             ready: Vec::new(),
             wake: None,
+            bell: None,
             notes,
             not_send: PhantomData,
         })
@@ -278,7 +281,7 @@ impl UringSet {
     }
 
     fn announce(&self) {
-        if let Some(event) = &self.wake {
+        if let Some(event) = self.wake.as_ref().or(self.bell.as_ref()) {
             // Fails only when the counter is full, and then it is readable.
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());
         }

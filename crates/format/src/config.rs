@@ -10,6 +10,7 @@
 //!                        payload ring             payload_blocks
 //!                        page area                page_blocks
 //!               data     chunks 1..=chunks_per_device, aligned to 1 MiB
+//!                        (the other way round once the array has grown: see [`Moved`])
 //!
 //! log device    0, 4096  superblocks
 //!               1 MiB    log region, blocks 1..=log_blocks
@@ -75,6 +76,31 @@ pub struct ArrayConfig {
     pub unit_rows: u32,
     /// Which slice of every member all this is about: with several shards, everything above is of one.
     pub shard: Shard,
+    /// Where the regions of a main device are if the array has grown since it was created.
+    pub moved: Moved,
+}
+
+/// Where the regions of a main device are once an array has grown onto larger devices: the data region stays
+/// where it began, so that every chunk stays where it is, and the metadata regions, which grow with it, are
+/// in the new room behind it, in the same order.
+///
+/// ```text
+/// main device   0, 4096    superblocks
+///               8192       metadata regions of before (unused, after the first time)
+///               data       chunks 1..=chunks_per_device
+///               metadata   full-checkpoint areas, incremental area, journal, payload ring, page area
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Moved {
+    /// Byte at which the data region begins.
+    pub data_start_bytes: u64,
+    /// Byte at which the metadata regions begin.
+    pub metadata_start_bytes: u64,
+}
+
+impl Moved {
+    /// The array is as it was created: metadata in front, data behind.
+    pub const NEVER: Self = Self { data_start_bytes: 0, metadata_start_bytes: 0 };
 }
 
 impl ArrayConfig {
@@ -83,7 +109,7 @@ impl ArrayConfig {
         assert!(which < 2, "there are two full-checkpoint areas, not an area {which}");
         assert!(block < self.full_blocks, "block {block} of a full-checkpoint area of {}", self.full_blocks);
         let area = if which == 0 { 0 } else { u64::from(self.full_blocks) };
-        METADATA_START_BYTES + (area + u64::from(block)) * BLOCK_BYTES
+        self.metadata_start() + (area + u64::from(block)) * BLOCK_BYTES
     }
 
     /// Byte offset of a block, 0..`incremental_blocks`, of the incremental area on a main device.
@@ -146,7 +172,27 @@ impl ArrayConfig {
 
     /// Bytes that a main device must have.
     pub fn main_device_bytes(&self) -> u64 {
+        if self.has_grown() { self.metadata_end() } else { self.data_end() }
+    }
+
+    /// Whether the array has grown since it was created.
+    pub fn has_grown(&self) -> bool {
+        self.moved != Moved::NEVER
+    }
+
+    /// Where the data region of a main device ends, in bytes.
+    pub fn data_end(&self) -> u64 {
         self.data_start() + u64::from(self.chunks_per_device) * self.chunk_bytes()
+    }
+
+    /// Where the metadata regions of a main device start, in bytes.
+    pub fn metadata_start(&self) -> u64 {
+        if self.has_grown() { self.moved.metadata_start_bytes } else { METADATA_START_BYTES }
+    }
+
+    /// Where they end, in bytes.
+    pub fn metadata_end(&self) -> u64 {
+        self.page_start() + u64::from(self.page_blocks) * BLOCK_BYTES
     }
 
     /// Bytes that a log device must have.
@@ -161,12 +207,14 @@ impl ArrayConfig {
 
     /// Where the data region of a main device starts, in bytes.
     pub fn data_start(&self) -> u64 {
-        let metadata_end = self.page_start() + u64::from(self.page_blocks) * BLOCK_BYTES;
-        metadata_end.next_multiple_of(DATA_ALIGN_BYTES.max(self.chunk_bytes()))
+        if self.has_grown() {
+            return self.moved.data_start_bytes;
+        }
+        self.metadata_end().next_multiple_of(DATA_ALIGN_BYTES.max(self.chunk_bytes()))
     }
 
     fn incremental_start(&self) -> u64 {
-        METADATA_START_BYTES + 2 * u64::from(self.full_blocks) * BLOCK_BYTES
+        self.metadata_start() + 2 * u64::from(self.full_blocks) * BLOCK_BYTES
     }
 
     fn journal_start(&self) -> u64 {
@@ -227,7 +275,8 @@ impl ArrayConfig {
         }
     }
 
-    fn chunk_bytes(&self) -> u64 {
+    /// Bytes of a chunk.
+    pub fn chunk_bytes(&self) -> u64 {
         self.geometry.chunk_bytes() as u64
     }
 
@@ -302,7 +351,36 @@ impl ArrayConfig {
             "more than 0 for a scheme that writes in place with a journal, 0 otherwise",
         )?;
         self.validate_units()?;
+        self.validate_moved()?;
         self.validate_shard()
+    }
+
+    /// Checks that the regions of an array that has grown do not overlap.
+    fn validate_moved(&self) -> Result<(), FormatError> {
+        let rule = |holds: bool, what: &'static str, found: u64, expected: &'static str| {
+            if holds { Ok(()) } else { Err(FormatError::Config { what, found, expected }) }
+        };
+        if !self.has_grown() {
+            return Ok(());
+        }
+        let Moved { data_start_bytes, metadata_start_bytes } = self.moved;
+        let align = DATA_ALIGN_BYTES.max(self.chunk_bytes());
+        rule(
+            data_start_bytes > 0 && data_start_bytes.is_multiple_of(align) && data_start_bytes < 1 << 60,
+            "start of the data region",
+            data_start_bytes,
+            "a multiple of 1 MiB behind the superblocks",
+        )?;
+        rule(
+            metadata_start_bytes.is_multiple_of(BLOCK_BYTES)
+                && metadata_start_bytes < 1 << 61
+                && metadata_start_bytes >= self.data_end(),
+            "start of the metadata regions",
+            metadata_start_bytes,
+            "a multiple of 4096, not before the end of the data region",
+        )?;
+        let shards = u64::from(self.shard.count);
+        rule(shards == 1, "number of shards of an array that has grown", shards, "1")
     }
 
     fn validate_units(&self) -> Result<(), FormatError> {

@@ -42,7 +42,7 @@ pub use checkpoint::{
 };
 pub use config::{
     ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_COUNT_MAX, LOG_START_BYTES,
-    METADATA_START_BYTES, UNIT_ROWS_MAX, UNITS_SPARE,
+    METADATA_START_BYTES, Moved, UNIT_ROWS_MAX, UNITS_SPARE,
 };
 pub use crc::{chunk_checksum, crc32c};
 pub use error::FormatError;

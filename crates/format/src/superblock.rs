@@ -4,7 +4,7 @@
 //! writes the other and flushes again, so one of them is whole at every instant; the one with the
 //! higher `config_seq` counts.
 
-use crate::config::ArrayConfig;
+use crate::config::{ArrayConfig, Moved};
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, common, layout};
 use crate::{
     ArrayUuid, CodeKind, Consistency, FormatError, LayoutKind, MemberState, Role, SchemeKind, Shard,
@@ -86,7 +86,9 @@ layout!(
         UNIT_BYTES: MEMBERS_END + 40, 8, "bytes of the volume that go to one shard before the next; 0 with one";
         MAIN_STRIDE: MEMBERS_END + 48, 8, "bytes from one slice of a main device to the next; 0 with one shard";
         LOG_STRIDE: MEMBERS_END + 56, 8, "the same of a log device; 0 with one shard, or without log devices";
-        ZERO_4: MEMBERS_END + 64, CRC_OFFSET - MEMBERS_END - 64, "zero";
+        DATA_START: MEMBERS_END + 64, 8, "where the data region of a main device starts once the array has grown, in bytes; 0 = it never has";
+        METADATA_START: MEMBERS_END + 72, 8, "where the metadata regions of a main device, all but the superblocks, start then; 0 = in front";
+        ZERO_4: MEMBERS_END + 80, CRC_OFFSET - MEMBERS_END - 80, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
@@ -422,6 +424,8 @@ fn encode_config(config: &ArrayConfig, out: &mut [u8]) {
     fields::PAYLOAD_BLOCKS.put_u32(out, config.payload_blocks);
     fields::PAGE_BLOCKS.put_u32(out, config.page_blocks);
     fields::UNIT_ROWS.put_u32(out, config.unit_rows);
+    fields::DATA_START.put_u64(out, config.moved.data_start_bytes);
+    fields::METADATA_START.put_u64(out, config.moved.metadata_start_bytes);
     encode_shard(&config.shard, out);
 }
 
@@ -481,6 +485,10 @@ fn decode_config(bytes: &[u8]) -> Result<ArrayConfig, FormatError> {
         page_blocks: fields::PAGE_BLOCKS.get_u32(bytes),
         unit_rows: fields::UNIT_ROWS.get_u32(bytes),
         shard: decode_shard(bytes)?,
+        moved: Moved {
+            data_start_bytes: fields::DATA_START.get_u64(bytes),
+            metadata_start_bytes: fields::METADATA_START.get_u64(bytes),
+        },
     })
 }
 

@@ -8,9 +8,9 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
     Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT,
-    LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, PAGE_WORDS, PageExpect, PageKind,
-    PageStamp, RecordBuf, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock,
-    UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
+    LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, Moved, PAGE_WORDS, PageExpect,
+    PageKind, PageStamp, RecordBuf, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, StripeChunk,
+    Superblock, UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -142,6 +142,14 @@ fn one_of(
     ArrayConfig { shard, ..config }
 }
 
+/// With its metadata behind its data, and some room between them.
+fn grown_by(config: ArrayConfig, (data_mib, gap_blocks): (u64, u64)) -> ArrayConfig {
+    let moved = Moved { data_start_bytes: data_mib << 20, metadata_start_bytes: u64::MAX };
+    let data_end = ArrayConfig { moved, ..config }.data_end();
+    let moved = Moved { metadata_start_bytes: data_end + gap_blocks * 4096, ..moved };
+    ArrayConfig { moved, ..config }
+}
+
 /// Regions small and large, of every scheme.
 fn config() -> impl Strategy<Value = ArrayConfig> {
     let geometry = (1usize..20, 1usize..5, 12u32..=20)
@@ -150,13 +158,14 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
     let regions = (any::<u32>(), 2..=u32::MAX, 2..=u32::MAX, 2..=u32::MAX, (1..=u32::MAX, 2..=u32::MAX));
     let choice = (select(SchemeKind::ALL), select(LayoutKind::ALL), select(Consistency::ALL));
     let shard = (1..=SHARDS_MAX, any::<prop::sample::Index>(), any::<prop::sample::Index>());
-    let place = (any::<prop::sample::Index>(), regions, unit_rows, shard);
+    let grown = prop::option::of((1u64..1 << 20, 0u64..1 << 30));
+    let place = (any::<prop::sample::Index>(), regions, unit_rows, (shard, grown));
     (geometry, choice, 1..=u32::MAX, place).prop_map(
         |(
             geometry,
             (scheme, layout, consistency),
             chunks_per_device,
-            (stripes, regions, unit_rows, shard),
+            (stripes, regions, unit_rows, (shard, grown)),
         )| {
             let (log_blocks, full_blocks, incremental_blocks, journal_blocks, others) = regions;
             let (payload_blocks, page_blocks) = others;
@@ -181,10 +190,14 @@ fn config() -> impl Strategy<Value = ArrayConfig> {
                 page_blocks,
                 unit_rows: 0,
                 shard: Shard::SINGLE,
+                moved: Moved::NEVER,
             };
             let config =
                 if scheme.is_elastic() { with_units(config, stripes as u64, unit_rows) } else { config };
-            one_of(config, shard)
+            match grown {
+                Some(grown) => grown_by(config, grown),
+                None => one_of(config, shard),
+            }
         },
     )
 }
@@ -418,6 +431,7 @@ proptest! {
         let last_chunk = ChunkIndex::new(config.chunks_per_device);
         let chunks_end = config.chunk_offset(last_chunk) + chunk_bytes;
         regions.push((config.chunk_offset(ChunkIndex::new(1)), chunks_end));
+        regions.sort_unstable();
         for pair in regions.windows(2) {
             prop_assert!(pair[0].1 <= pair[1].0, "{:?} overlaps or follows {:?}", pair[0], pair[1]);
         }

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 use front::memory::MemoryVolume;
-use front::{Flow, Hooks, Interest, Protocol, Server, ServerOptions};
+use front::{Flow, Guard, Hooks, Interest, Protocol, Server, ServerOptions};
 use std::error::Error;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
@@ -61,7 +61,7 @@ fn serve(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
         println!("nbd+unix:///?socket={path}");
     }
     if let Some(address) = arguments.value("--tcp") {
-        println!("nbd://{}", server.listen_tcp(Protocol::Nbd, address)?);
+        println!("nbd://{}", server.listen_tcp(Protocol::Nbd, address, Guard::default())?);
     }
     let (signals, wake) = UnixStream::pair()?;
     for signal in [signal_hook::consts::SIGTERM, signal_hook::consts::SIGINT] {

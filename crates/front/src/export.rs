@@ -9,6 +9,8 @@ pub struct Export {
     pub name: String,
     /// Free text for people.
     pub description: String,
+    /// What tells the volume from others, for protocols that have no room for a name.
+    pub serial: [u8; 20],
     /// Size in bytes.
     pub size_bytes: u64,
     /// Request size at which the volume is at its best.
@@ -28,6 +30,7 @@ impl Export {
         Self {
             name: name.to_owned(),
             description: format!("{description}{untorn}"),
+            serial: [0; 20],
             size_bytes: volume.size_bytes(),
             preferred_bytes: volume.chunk_bytes(),
             read_only: volume.read_only(),

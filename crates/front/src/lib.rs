@@ -1,4 +1,5 @@
-//! Front ends: how the outside reads and writes the volume. Today that is NBD.
+//! Front ends: how the outside reads and writes the volume: NBD and, with the feature `vhost-user`,
+//! vhost-user-blk.
 //!
 //! One thread does everything. [`Server::run`] is a reactor: it waits for sockets, the engine and the
 //! caller's own file descriptors, turns bytes into [`VolumeRequest`]s, lets the engine work
@@ -9,8 +10,8 @@
 //! Payload lies in the slots of a [`block::Pool`] from the socket to the devices and back.
 //!
 //! # Invariants
-//! - No byte sequence from a client panics or harms another client; whoever breaks the protocol loses its
-//!   connection.
+//! - No byte sequence from a client, on its socket or in memory that it shares, panics or harms another
+//!   client; whoever breaks the protocol loses its connection.
 //! - Everything a client can make the server hold is bounded ([`Limits`]); a bound that is reached stops
 //!   the reading of
 //!   that socket (back-pressure), it never fails a request.
@@ -26,9 +27,13 @@ mod limits;
 pub mod memory;
 mod meter;
 pub mod nbd;
+mod network;
 mod output;
 mod server;
 mod session;
+mod tls;
+#[cfg(feature = "vhost-user")]
+pub mod vhost;
 mod volume;
 
 pub use command::Command;
@@ -40,7 +45,11 @@ pub use export::Export;
 pub use extents::{add_extent, weave_extents};
 pub use limits::Limits;
 pub use meter::{CLASSES, Meter, Reading};
+pub use network::Network;
 pub use output::OutputQueue;
-pub use server::{Flow, Hooks, Interest, NoHooks, Protocol, Server, ServerError, ServerOptions, Summary};
+pub use server::{
+    Flow, Guard, Hooks, Interest, NoHooks, Protocol, Server, ServerError, ServerOptions, Summary,
+};
 pub use session::{Fault, PayloadTarget, Session, Wants};
+pub use tls::{Tls, TlsError};
 pub use volume::{Done, Punch, Volume, VolumeError, VolumeRequest};

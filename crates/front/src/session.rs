@@ -19,6 +19,8 @@ pub enum Wants {
     Slots,
     /// That one of its requests finishes or some output is sent. Call [`Session::receive`] again then.
     Room,
+    /// That its output is sent and the connection encrypted, then [`Session::encrypted`].
+    Encryption,
     /// Nothing: no more input is looked at.
     Nothing,
 }
@@ -52,6 +54,12 @@ pub enum Fault {
         /// How many are allowed.
         max: usize,
     },
+    /// Its address is on no list.
+    #[error("its address is in none of the networks that may connect")]
+    NotAllowed,
+    /// There is one already, where one at a time is served.
+    #[error("another client is being served at this socket")]
+    Occupied,
     /// The socket failed.
     #[error("socket: {0}")]
     Socket(#[from] std::io::Error),
@@ -72,6 +80,9 @@ pub trait Session {
 
     /// The volume has finished a piece of this session.
     fn piece_done(&mut self, tag: u64, result: Result<(), VolumeError>, cx: &mut Context<'_>);
+
+    /// The connection is encrypted from here on.
+    fn encrypted(&mut self);
 
     /// Whether the client is still haggling.
     fn in_handshake(&self) -> bool;

@@ -3,8 +3,8 @@
 
 use front::Export;
 use front::memory::MemoryVolume;
-use front::nbd::Connection;
 use front::nbd::wire::{self, Command, RequestHeader, option};
+use front::nbd::{Connection, Encryption};
 use front::{ConnectionId, Context, Desk, Done, Limits, Session as _};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -68,7 +68,7 @@ fn steady_state_allocates_nothing() {
     let mut volume = MemoryVolume::new(1 << 20, 4096, 512);
     let export = Export::new("", "", &volume);
     let mut desk = Desk::new(export, Limits::default(), &mut volume);
-    let mut connection = Connection::new(ConnectionId { index: 0, generation: 1 });
+    let mut connection = Connection::new(ConnectionId { index: 0, generation: 1 }, Encryption::Unavailable);
     let mut hello = 3u32.to_be_bytes().to_vec();
     wire::put_option(&mut hello, option::STRUCTURED_REPLY, &[]);
     let context = [&[0; 4][..], &[0, 0, 0, 1], &[0, 0, 0, 15], wire::CONTEXT_NAME].concat();

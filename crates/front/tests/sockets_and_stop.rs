@@ -7,7 +7,9 @@ use block::{Pool, Slot};
 use common::{Running, TempDir, TestClient, noise};
 use front::memory::MemoryVolume;
 use front::nbd::wire::Command;
-use front::{Done, Limits, NoHooks, Protocol, Server, ServerError, ServerOptions, Volume, VolumeRequest};
+use front::{
+    Done, Guard, Limits, NoHooks, Protocol, Server, ServerError, ServerOptions, Volume, VolumeRequest,
+};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -51,9 +53,9 @@ fn a_busy_socket_and_a_file_are_left_alone() {
 #[test]
 fn tcp_addresses_that_cannot_be_bound_are_named() {
     let mut server = Server::new(ServerOptions::default());
-    let bound = server.listen_tcp(Protocol::Nbd, "127.0.0.1:0").unwrap();
+    let bound = server.listen_tcp(Protocol::Nbd, "127.0.0.1:0", Guard::default()).unwrap();
     for address in [bound.to_string(), "no-port".to_owned(), "127.0.0.1:99999".to_owned()] {
-        let error = server.listen_tcp(Protocol::Nbd, &address).unwrap_err().to_string();
+        let error = server.listen_tcp(Protocol::Nbd, &address, Guard::default()).unwrap_err().to_string();
         assert!(error.starts_with(&address), "{error}");
     }
 }

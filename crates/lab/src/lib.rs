@@ -15,6 +15,7 @@ pub mod options;
 mod outfile;
 pub mod plot;
 pub mod provenance;
+pub mod reliability;
 pub mod replay;
 pub mod simulate;
 pub mod simulated;

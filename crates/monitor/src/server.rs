@@ -1,6 +1,8 @@
 //! The thread that answers over HTTP.
 
-use crate::metrics;
+use crate::guard::Guarded;
+use crate::live::Live;
+use crate::{metrics, page};
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -80,9 +82,13 @@ impl Monitor {
             tokio::net::TcpListener::from_std(self.listener).map_err(MonitorError::Thread)?
         };
         let socket = Arc::new(socket);
+        let live = Arc::new(Live::new());
+        runtime.spawn(Arc::clone(&live).keep_asking(Arc::clone(&socket)));
         let pages = Router::new()
             .route("/metrics", get(move || show_metrics(Arc::clone(&socket))))
-            .route("/", get(|| async { "metrics are at /metrics\n" }));
+            .route("/events", get(async move || live.watch()));
+        let pages = page::put_into(pages);
+        let listener = Guarded::new(listener);
         let serve = move || {
             // It ends with the process only.
             let _ = runtime.block_on(axum::serve(listener, pages).into_future());

@@ -7,7 +7,7 @@ use crate::fresh;
 use crate::open::{Force, Found, Incomplete, Locked, lock, member_name, name_of};
 use array::{Arrangement, Array, AssembleError, EngineOptions, RecoveryReport};
 use block::DevIndex;
-use device::{Members, Note};
+use device::{Members, Note, SHELTER_BYTES_MAX, Shelter};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::thread;
@@ -28,6 +28,8 @@ impl Locked {
     /// Assembles the array.
     pub fn assemble(self, options: EngineOptions, driver: DriverOptions) -> Result<Assembled, Error> {
         let Self { found, members } = self;
+        let shelter = members.shelter().cloned();
+        let has_overflowed = || shelter.as_ref().is_some_and(Shelter::has_overflowed);
         let chunk_bytes = found.superblock().config.geometry.chunk_bytes();
         let options = options.of_shard(&found.superblock().config);
         let jobs: Vec<_> = found.arrangements().map(|one| (one, shown_to(one, &members))).collect();
@@ -64,6 +66,10 @@ impl Locked {
                 }
                 // Not the reason, which another of them knows.
                 Err(Failure::Recovery(AssembleError::OtherShard)) => other = Some(AssembleError::OtherShard),
+                Err(Failure::Recovery(AssembleError::MemberFull { .. })) if has_overflowed() => {
+                    let array = name_of(found.superblock());
+                    return Err(Error::NotWithoutWriting { array, bytes: SHELTER_BYTES_MAX });
+                }
                 Err(Failure::Recovery(error)) => return Err(not_assembled(&found, error)),
                 Err(Failure::Other(error)) => return Err(error),
             }

@@ -2,8 +2,9 @@
 //! before a command assembles one for itself, on what its superblocks say, so that a refusal changes
 //! nothing.
 
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::open::{Candidate, Found, array_name, look_at, member_name};
+use crate::refusal::Refusal;
 use crate::running::Running;
 use block::DevIndex;
 use format::{ArrayConfig, ArrayUuid, MemberState, Role, Superblock};
@@ -48,6 +49,22 @@ impl Consent {
     /// Whether the operator agrees.
     pub fn is_given(self) -> bool {
         self == Self::Given
+    }
+}
+
+/// What becomes of a member that works when another device is to take its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Manner {
+    /// It stays in service until the other one holds the same.
+    InService,
+    /// It is failed, and the other one rebuilt from the rest.
+    FailFirst,
+}
+
+impl Manner {
+    /// From a `--fail-first` flag.
+    pub fn of_flag(fail_first: bool) -> Self {
+        if fail_first { Self::FailFirst } else { Self::InService }
     }
 }
 
@@ -145,7 +162,7 @@ impl View {
         dev: DevIndex,
         path: &Path,
         caution: Caution,
-        consent: Consent,
+        (consent, manner): (Consent, Manner),
     ) -> Result<(), Error> {
         if !self.accepts_writes {
             return Err(Refusal::ArrayFailed.into());
@@ -156,8 +173,16 @@ impl View {
         if candidate.size_bytes < needed {
             return Err(too_small(path, candidate.size_bytes, needed).into());
         }
+        if manner == Manner::InService && self.works(dev) {
+            return Ok(());
+        }
         self.check_tolerated(dev, Caution::Careful)?;
         Ok(self.check_redundancy(dev, consent)?)
+    }
+
+    /// Whether a member is whole and in service.
+    pub fn works(&self, dev: DevIndex) -> bool {
+        self.states[dev.index()] == MemberState::Healthy && !self.unnamed.contains(&dev)
     }
 
     /// Whether the device at `path` is that of a member that left; its superblock in each shard's slice,
@@ -209,7 +234,7 @@ impl View {
 
     /// A member that works is not taken out without a question if nothing else may fail then.
     fn check_redundancy(&self, dev: DevIndex, consent: Consent) -> Result<(), Refusal> {
-        let works = self.states[dev.index()] == MemberState::Healthy && !self.unnamed.contains(&dev);
+        let works = self.works(dev);
         let left = self.config.geometry.parity_count().saturating_sub(self.missing_beside(dev).len() + 1);
         if !works || left > 0 || consent.is_given() {
             return Ok(());

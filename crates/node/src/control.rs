@@ -5,6 +5,7 @@
 //! begun; their progress is polled with [`Request::Status`].
 
 use crate::error::{Error, Silence};
+use crate::happened::Happened;
 use crate::operate::Steering;
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,8 @@ pub const LINE_BYTES_MAX: usize = 1 << 20;
 pub enum Request {
     /// How is the array?
     Status,
+    /// How is it, and what happened to it lately?
+    Watch,
     /// Does this device belong to the array that is served here? Refused if it is a copy of one that does.
     Belongs {
         /// Which file or device it is: [`device::Identity::numbers`].
@@ -48,11 +51,19 @@ pub enum Request {
         device: String,
         /// Absolute path of the new device.
         path: PathBuf,
+        /// A member that works is failed first, instead of staying in service meanwhile.
+        #[serde(default)]
+        fail_first: bool,
         /// Overwrite what is on it.
         force: bool,
         /// Even if the member works, and its loss leaves no redundancy.
         #[serde(default)]
         yes: bool,
+    },
+    /// The device that becomes what a member is does not take its place.
+    CallOff {
+        /// Name or path of the member.
+        device: String,
     },
     /// Take the device of a member that left back.
     Online {
@@ -92,6 +103,11 @@ pub enum Request {
         /// Of this member; `None` = of every one.
         device: Option<String>,
     },
+    /// Give the array another name.
+    Rename {
+        /// Which.
+        name: String,
+    },
     /// Parity commit.
     Commit,
     /// Write a checkpoint.
@@ -107,6 +123,32 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Whether what comes of it is on the members afterwards. A device that hangs can be taken out of
+    /// service in any case.
+    pub fn is_kept(&self) -> bool {
+        match self {
+            Self::Status
+            | Self::Watch
+            | Self::Belongs { .. }
+            | Self::Fail { .. }
+            | Self::Rate { .. }
+            | Self::RemoveSpare { .. }
+            | Self::Stop { .. } => false,
+            Self::Replace { .. }
+            | Self::CallOff { .. }
+            | Self::Online { .. }
+            | Self::AddSpare { .. }
+            | Self::Scrub
+            | Self::Steer { .. }
+            | Self::Clear { .. }
+            | Self::Rename { .. }
+            | Self::Commit
+            | Self::Checkpoint { .. } => true,
+        }
+    }
+}
+
 /// What the server answers.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Reply {
@@ -116,17 +158,20 @@ pub struct Reply {
     /// How the array is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub status: Option<Box<Status>>,
+    /// What happened to it lately.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lately: Option<Vec<Happened>>,
 }
 
 impl Reply {
     /// It was done.
     pub fn done() -> Self {
-        Self { error: None, status: None }
+        Self { error: None, status: None, lately: None }
     }
 
     /// It was not.
     pub fn refused(why: impl Into<String>) -> Self {
-        Self { error: Some(why.into()), status: None }
+        Self { error: Some(why.into()), ..Self::done() }
     }
 }
 
@@ -199,9 +244,18 @@ impl Client {
 
     /// Asks how the array is.
     pub fn status(&mut self) -> Result<Status, Error> {
-        let reply = self.ask(&Request::Status)?;
+        Ok(self.look(&Request::Status)?.0)
+    }
+
+    /// Asks how the array is and what happened to it lately, at once: for that the array is disturbed once.
+    pub fn watch(&mut self) -> Result<(Status, Vec<Happened>), Error> {
+        self.look(&Request::Watch)
+    }
+
+    fn look(&mut self, request: &Request) -> Result<(Status, Vec<Happened>), Error> {
+        let reply = self.ask(request)?;
         match (reply.status, reply.error) {
-            (Some(status), _) => Ok(*status),
+            (Some(status), _) => Ok((*status, reply.lately.unwrap_or_default())),
             (None, Some(why)) => Err(Error::ServerRefuses(why)),
             (None, None) => Err(Error::NoStatus { path: self.path.clone() }),
         }

@@ -2,11 +2,16 @@
 //! here.
 
 use array::Array;
-use block::{Extent, Slice};
-use device::{Counting, DeviceCounters, Members, Membership as _, Note, RingError, UringOptions, UringSet};
+use block::{Extent, Paired, Slice};
+use device::{
+    Counting, DeviceCounters, Members, Membership as _, Note, RingError, Sheltered, UringOptions, UringSet,
+};
 
 /// The devices of a shard of a running array: its slices of the members.
-pub type Devices = Counting<Slice<UringSet>>;
+pub type Devices = Paired<Fixed>;
+
+/// The same where no member is replaced while it works.
+pub type Fixed = Counting<Slice<Sheltered<UringSet>>>;
 
 /// How the driver works.
 pub type DriverOptions = UringOptions;
@@ -33,7 +38,8 @@ impl Parked {
     pub fn start(self) -> Result<Devices, DriverError> {
         let Self { members, slices, slot_bytes, options, counters } = self;
         let ring = UringSet::start(members, slot_bytes, options)?;
-        Ok(Counting::from_counters(Slice::new(ring, slices), counters))
+        let set = Slice::new(Sheltered::new(ring), slices);
+        Ok(Paired::new(Counting::from_counters(set, counters)))
     }
 
     /// The members.
@@ -59,7 +65,7 @@ impl Idle {
     ) -> Self {
         let (array, devices) = array.with_devices(());
         let notes = devices.notes().to_vec();
-        let counters = devices.devices().to_vec();
+        let counters = devices.inner().devices().to_vec();
         let members = devices.members().share();
         Self { array, devices: Parked { members, slices, slot_bytes, options, counters }, notes }
     }
@@ -82,6 +88,12 @@ impl Idle {
     /// Starts the driver anew, on this thread.
     pub fn start(self) -> Result<Array<Devices>, DriverError> {
         let devices = self.devices.start()?;
+        Ok(self.array.with_devices(devices).0)
+    }
+
+    /// The same for a run in which no member is replaced while it works.
+    pub fn start_fixed(self) -> Result<Array<Fixed>, DriverError> {
+        let devices = self.devices.start()?.into_inner();
         Ok(self.array.with_devices(devices).0)
     }
 }

@@ -2,8 +2,12 @@
 //! line must learn from it which file or device is meant, what was found, what was expected and what to do.
 
 use crate::driver::DriverError;
+use crate::not_grown::NotGrown;
+use crate::refusal::Refusal;
+use crate::search::Search;
+use crate::units::show_size;
 use array::{AssembleError, CreateError, EngineError};
-use block::{DevIndex, IoFault};
+use block::DevIndex;
 use device::OpenError;
 use format::{ArrayUuid, FormatError};
 use front::ServerError;
@@ -57,9 +61,40 @@ pub enum Error {
     /// The front end ended.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// There is no such path, and no such array.
+    #[error(
+        "{name}: there is no such device or file, and no array of this name is served, kept in {} or on a block device; see `elastripe scan`",
+        kept.display()
+    )]
+    NotCalled {
+        /// What was given.
+        name: String,
+        /// Where files of arrays are kept.
+        kept: PathBuf,
+    },
     /// A path holds no member.
     #[error(transparent)]
     NoMember(#[from] NoMember),
+    /// What is kept of an array makes no sense.
+    #[error("{}: {why}", path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The service manager passed something that nobody can connect to.
+    #[error("LISTEN_FDS: descriptor {number} is no stream socket that listens")]
+    NotAListener {
+        /// Which.
+        number: usize,
+    },
+    /// A socket that the service manager passed cannot be used.
+    #[error("LISTEN_FDS: {0}")]
+    Passed(io::Error),
+    /// A name that the array cannot have.
+    #[error("{0}")]
+    Name(String),
     /// No path was given.
     #[error("no member was named")]
     NoneNamed,
@@ -99,6 +134,14 @@ pub enum Error {
         found: ArrayUuid,
         /// The others'.
         expected: ArrayUuid,
+    },
+    /// Two paths are one device.
+    #[error("{}: named twice{also}; name each member once", path.display())]
+    NamedTwice {
+        /// One.
+        path: PathBuf,
+        /// The other, if it is another.
+        also: String,
     },
     /// Two paths hold the same member.
     #[error(
@@ -178,6 +221,21 @@ pub enum Error {
         /// Where it is.
         path: PathBuf,
     },
+    /// What recovery would write does not fit into memory.
+    #[error(
+        "{array}: cannot be served without writing to its members: its recovery writes more than the {} that are kept in memory \
+         instead; start it once without --read-only",
+        show_size(*bytes)
+    )]
+    NotWithoutWriting {
+        /// The array's name.
+        array: String,
+        /// What is kept in memory.
+        bytes: u64,
+    },
+    /// An array does not grow.
+    #[error(transparent)]
+    NotGrown(#[from] Box<NotGrown>),
     /// Somebody else was quicker.
     #[error(
         "{}: its superblock changed while it was being opened; another process works on the array, try again",
@@ -407,244 +465,5 @@ pub enum NoMember {
     NoSuperblock {
         /// Where.
         path: PathBuf,
-    },
-}
-
-/// Why a search did not end with one array.
-#[derive(Debug)]
-pub struct Search {
-    /// The name or UUID that was looked for.
-    pub wanted: Option<String>,
-    /// The arrays that were found, by name and UUID.
-    pub found: Vec<String>,
-    /// How many of them fit.
-    pub fitting: usize,
-}
-
-impl fmt::Display for Search {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(wanted) = &self.wanted {
-            write!(f, "{wanted}: ")?;
-        }
-        let names = self.found.join(", ");
-        match (self.found.is_empty(), self.fitting) {
-            (true, _) => f.write_str("no member of an array was found"),
-            (false, 0) => write!(f, "not found; found {names}"),
-            (false, _) => write!(f, "several arrays were found: {names}; choose with --array UUID"),
-        }
-    }
-}
-
-impl std::error::Error for Search {}
-
-/// Why members stay as they are.
-#[derive(Debug, thiserror::Error)]
-pub enum Refusal {
-    /// A device that is a member is to be erased.
-    #[error("{}: is {what}; `wipe --yes` makes it forget that, and the array has to do without it", path.display())]
-    WipeUnasked {
-        /// The device.
-        path: PathBuf,
-        /// What it is.
-        what: String,
-    },
-    /// Files may be called as other members are. The wrong one must not be taken out of service.
-    #[error(
-        "{wanted}: is the name of one member and the path of another one ({other}); for that one write ./{wanted}, for {named} \
-         its path"
-    )]
-    Ambiguous {
-        /// What was given.
-        wanted: String,
-        /// The member of that name.
-        named: String,
-        /// The member at that path.
-        other: String,
-    },
-    /// No member is called so, and none is there.
-    #[error("{wanted}: not a member of this array; expected one of {names} or the path of a member")]
-    Unknown {
-        /// What was given.
-        wanted: String,
-        /// The members.
-        names: String,
-    },
-    /// It is out of service.
-    #[error("{name}: has failed already; replace it")]
-    FailedAlready {
-        /// The member.
-        name: String,
-    },
-    /// Nothing is written any more.
-    #[error("the array has failed: a replacement cannot be filled any more")]
-    ArrayFailed,
-    /// A device has no room for a member.
-    #[error("{}: holds {found_bytes} bytes, expected at least {needed_bytes}; use a larger device", path.display())]
-    TooSmall {
-        /// The device.
-        path: PathBuf,
-        /// Its size.
-        found_bytes: u64,
-        /// What is needed.
-        needed_bytes: u64,
-    },
-    /// It works, and nothing else may fail without it.
-    #[error(
-        "{name}: works, and without it one more failure loses data; --yes if it is to go out of service all the same"
-    )]
-    LastRedundancy {
-        /// The member.
-        name: String,
-    },
-    /// The code cannot make up for it.
-    #[error(
-        "{name}: cannot be spared, {missing} already out of service or being rebuilt and the array bears {tolerated}; replace \
-         first what has failed"
-    )]
-    CannotBeSpared {
-        /// The member.
-        name: String,
-        /// What is missing: `data1 is`.
-        missing: String,
-        /// Losses that the code makes up for.
-        tolerated: usize,
-    },
-    /// A shard has lost others and needs it.
-    #[error(
-        "{name}: cannot be spared, shard {shard} of the array lacks {tolerated} other members, as many as it bears; replace first \
-         what has failed there"
-    )]
-    NeededByShard {
-        /// The member.
-        name: String,
-        /// The shard.
-        shard: usize,
-        /// Losses that it bears.
-        tolerated: usize,
-    },
-    /// It is in service here.
-    #[error("{}: is {name} of this array; use another device", path.display())]
-    OwnMember {
-        /// The device.
-        path: PathBuf,
-        /// As which member.
-        name: String,
-    },
-    /// It is in service elsewhere.
-    #[error("{}: is a member of array {array}; use another device, or --force to overwrite it", path.display())]
-    OthersMember {
-        /// The device.
-        path: PathBuf,
-        /// The other array.
-        array: String,
-    },
-    /// A member in service has the same place and serial.
-    #[error(
-        "{}: is a copy of {name}, which is in service, so it may be part of a copy of this array; use another device, or \
-         --force to overwrite it",
-        path.display()
-    )]
-    CopyOfMember {
-        /// The device.
-        path: PathBuf,
-        /// The member.
-        name: String,
-    },
-    /// It holds somebody's content.
-    #[error("{}: holds {signature}; use another device, or --force to overwrite it", path.display())]
-    Foreign {
-        /// The device.
-        path: PathBuf,
-        /// What.
-        signature: &'static str,
-    },
-    /// It did not leave.
-    #[error("{name}: is in service; nothing is to come back")]
-    NotAway {
-        /// The member.
-        name: String,
-    },
-    /// Nobody knows where it is.
-    #[error("{name}: where its device is is not known; name it with --with")]
-    NoPath {
-        /// The member.
-        name: String,
-    },
-    /// The device is not that of the member.
-    #[error("{}: is not the device of {name}: {found}", path.display())]
-    NotItsDevice {
-        /// The device.
-        path: PathBuf,
-        /// The member.
-        name: String,
-        /// What it is.
-        found: String,
-    },
-    /// It cannot come back by what it missed.
-    #[error(
-        "{}: {name} cannot come back by what it missed: {why}; `online --full` fills it anew, `replace` puts another device in its place",
-        path.display()
-    )]
-    NotBack {
-        /// The device.
-        path: PathBuf,
-        /// The member.
-        name: String,
-        /// Why not.
-        why: String,
-    },
-    /// Its replacement waits.
-    #[error("{name}: is being replaced already")]
-    ReplacedAlready {
-        /// The member.
-        name: String,
-    },
-    /// It waits for a failure.
-    #[error("{}: is a spare of this array already", path.display())]
-    SpareAlready {
-        /// The device.
-        path: PathBuf,
-    },
-    /// No spare is called so, and none is there.
-    #[error("{}: not a spare of this array; {known}", wanted.display())]
-    NotASpare {
-        /// What was given.
-        wanted: PathBuf,
-        /// The spares, in words.
-        known: String,
-    },
-    /// One at a time.
-    #[error("a {kind} is under way; wait for its end (`elastripe wait`), or see `status`")]
-    UnderWay {
-        /// What.
-        kind: &'static str,
-    },
-    /// Nothing is there to go on.
-    #[error("no scrub is paused")]
-    NoScrubPaused,
-    /// Nothing is there to wait or end.
-    #[error("no scrub is under way")]
-    NoScrub,
-    /// There are four billion.
-    #[error("the array has used up its serial numbers")]
-    NoSerialsLeft,
-    /// Superblocks name each device by a small number.
-    #[error("the array has no room for spares")]
-    NoRoomForSpares,
-    /// A superblock for it cannot be made.
-    #[error("{}: {source}", path.display())]
-    Superblock {
-        /// The device.
-        path: PathBuf,
-        /// Why.
-        source: FormatError,
-    },
-    /// It does not do what it is told.
-    #[error("{}: {fault}", path.display())]
-    Fault {
-        /// The device.
-        path: PathBuf,
-        /// How it answers.
-        fault: IoFault,
     },
 }

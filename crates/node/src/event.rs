@@ -23,6 +23,17 @@ pub enum Event {
         /// The new device.
         path: PathBuf,
     },
+    /// A device has become what a member is, and has taken its place.
+    Succeeded {
+        /// The place.
+        dev: DevIndex,
+        /// The new device.
+        path: PathBuf,
+        /// The one before it, which is nobody's now.
+        before: Option<PathBuf>,
+        /// Bytes read of it, and of those the bytes written to the new one since they differed.
+        moved_bytes: (u64, u64),
+    },
     /// The device of a member that left is in its place again, and rebuilding began.
     CameBack {
         /// The place.

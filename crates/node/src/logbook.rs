@@ -2,12 +2,14 @@
 
 use crate::output;
 use crate::units::show_moment;
+use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How bad it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// The array is less safe than it was, or may become so.
     Warning,

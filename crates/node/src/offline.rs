@@ -6,15 +6,16 @@ use crate::driver::DriverOptions;
 use crate::error::Error;
 use crate::event::{Event, describe_lost_page};
 use crate::interrupt::Interrupt;
-use crate::logbook::log;
+use crate::logbook::{log, log_as};
 use crate::memory::{machine_bytes, table_bytes};
 use crate::open::{Force, Incomplete, lock, member_name};
 use crate::operate::Operator;
 use crate::output;
 use crate::running::Running;
-use crate::status::{Work, work};
+use crate::status::work;
 use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::Use;
+use crate::waiting::Step;
 use crate::watch::describe_unfit;
 use array::{CommitPolicy, EngineOptions, RecoveryReport};
 use format::Superblock;
@@ -75,7 +76,7 @@ impl Offline {
     /// interruption ends it: then [`Offline::stop`] gives up what is left of the work.
     pub fn run_until<T>(
         &mut self,
-        mut show: impl FnMut(&Work),
+        mut show: impl FnMut(Step<'_>),
         mut over: impl FnMut(&mut Running, &[Event], &[array::Done]) -> Option<T>,
     ) -> Result<T, Error> {
         loop {
@@ -84,13 +85,15 @@ impl Offline {
             self.operator.step(&mut self.running, &mut self.events);
             let events = std::mem::take(&mut self.events);
             self.tell(&events);
-            self.trouble.look(&self.running);
+            self.trouble.look(&self.running, &mut |level, _, text| log_as(level, text));
             if let Some(result) = over(&mut self.running, &events, &answers) {
                 return Ok(result);
             }
             self.interrupt.check()?;
             if let Some(work) = work(&self.running) {
-                show(&work);
+                show(Step::Work(&work));
+            } else if let Some((name, copying)) = self.operator.copying(&self.running) {
+                show(Step::Copy(&name, &copying));
             }
             let idle_ns = self.running.idle_for().unwrap_or(WAIT_NS).min(WAIT_NS);
             if idle_ns > 0 {
@@ -116,6 +119,7 @@ impl Offline {
                 Event::HoldUpEnded { dev, why } => self.trouble.note(*dev, *why, false),
                 Event::Failed { .. }
                 | Event::Replaced { .. }
+                | Event::Succeeded { .. }
                 | Event::CameBack { .. }
                 | Event::NotReplaced { .. }
                 | Event::Rebuilt(_)
@@ -137,6 +141,12 @@ impl Offline {
 
     /// Stops the array in order.
     pub fn stop(mut self) -> Result<(), Error> {
+        while self.operator.is_handing_over() {
+            self.running.drive();
+            self.operator.step(&mut self.running, &mut self.events);
+            self.running.sleep(self.operator.waits_ns().unwrap_or(0))?;
+        }
+        self.operator.let_successors_go(&mut self.running)?;
         self.running.halt_maintenance();
         self.running.stop()
     }

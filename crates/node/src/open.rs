@@ -318,6 +318,17 @@ pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Error> 
     arrange_with(&whole, arrange_any)
 }
 
+/// Two paths lead to one member: one device that was named twice, or a copy.
+fn same_member(first: PathBuf, second: PathBuf, dev: DevIndex) -> Error {
+    let is_one =
+        device::identity(&first).is_ok_and(|one| device::identity(&second).is_ok_and(|two| one == two));
+    match is_one {
+        true if first == second => Error::NamedTwice { path: first, also: String::new() },
+        true => Error::NamedTwice { path: first, also: format!(", also as {}", second.display()) },
+        false => Error::Copies { first, second, dev },
+    }
+}
+
 fn arrange_with(
     candidates: &[&Candidate],
     arrange: fn(&[Superblock]) -> Result<Arrangement, AssembleError>,
@@ -390,9 +401,7 @@ fn explain(error: AssembleError, given: &[&Candidate]) -> Error {
         AssembleError::OtherArray { index, found, expected } => {
             Error::OtherArray { path: path(index), found, first: path(0), expected }
         }
-        AssembleError::Duplicate { first, second, dev } => {
-            Error::Copies { first: path(first), second: path(second), dev }
-        }
+        AssembleError::Duplicate { first, second, dev } => same_member(path(first), path(second), dev),
         AssembleError::TooManyMissing { .. } => Error::TooManyMissing(error),
         AssembleError::Option(_)
         | AssembleError::Buffers { .. }
@@ -464,6 +473,20 @@ pub enum Incomplete<'a> {
 
 /// Opens and locks the members at `paths`.
 pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Result<Locked, Error> {
+    lock_as(paths, force, incomplete, Access::Exclusive)
+}
+
+/// The same to read alone: whatever is done to the array, not a byte of the members changes.
+pub fn lock_to_read(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Result<Locked, Error> {
+    lock_as(paths, force, incomplete, Access::Sheltered)
+}
+
+fn lock_as(
+    paths: &[PathBuf],
+    force: Force,
+    incomplete: Incomplete<'_>,
+    access: Access,
+) -> Result<Locked, Error> {
     let mut found = match incomplete {
         Incomplete::Refuse => discover_all(paths, None)?,
         Incomplete::RefuseBut(name) => discover_all(paths, Some(name))?,
@@ -475,17 +498,17 @@ pub fn lock(paths: &[PathBuf], force: Force, incomplete: Incomplete<'_>) -> Resu
             Force::Accept => (DirtyDegraded::Accept, OlderState::Accept),
         };
     }
-    let mut members = open_patiently(&found.paths).map_err(in_use)?;
+    let mut members = open_patiently(&found.paths, access).map_err(in_use)?;
     confirm(&mut members, &found)?;
     Ok(Locked { found, members })
 }
 
 /// Opens and locks members. When a server is killed, the kernel takes a moment to take its ring down, which
 /// keeps the locks meanwhile.
-fn open_patiently(paths: &[Option<PathBuf>]) -> Result<Members, OpenError> {
+fn open_patiently(paths: &[Option<PathBuf>], access: Access) -> Result<Members, OpenError> {
     let started = Instant::now();
     loop {
-        match Members::open(paths, open_options(Access::Exclusive)) {
+        match Members::open(paths, open_options(access)) {
             Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => thread::sleep(LOCK_RETRY),
             result => return result,
         }

@@ -6,18 +6,26 @@
 //!
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
-use crate::checks::{Caution, Consent, View, same_file};
-use crate::error::{Error, Refusal};
+mod successors;
+
+use crate::blank::{wipe_spare, write_spare};
+use crate::checks::{Caution, Consent, Manner, View, same_file};
+use crate::error::Error;
 use crate::event::{Event, work_name};
 use crate::open::{Spare, look_at, open_options};
+use crate::refusal::Refusal;
 use crate::running::Running;
+use crate::succeed::Succeeding;
 use crate::watch::{Watch, describe_finding};
 use array::{Engine, HoldUp, MaintenanceReport, NotBack, ReplaceStep, Replacing, WorkKind, WorkOrigin};
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Members, Membership as _, OpenError};
-use format::{FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
+use format::{MemberState, SUPERBLOCK_OFFSETS, Superblock};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// How long something waits that is about to end.
+const WAIT_NS: u64 = 1_000_000;
 
 /// What becomes of a scrub that is under way.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,6 +69,8 @@ struct Tally {
 pub struct Operator {
     spares: Vec<HeldSpare>,
     pending: Vec<Pending>,
+    /// Members that work, and the devices that are to succeed them.
+    succeeding: Vec<Succeeding>,
     /// Members that were in service but not named on the command line, so that they are out of service now.
     unnamed: Vec<DevIndex>,
     /// Where the members are, or were before they failed.
@@ -78,6 +88,8 @@ pub struct Operator {
     is_letting_go: bool,
     /// Durable state that the array was started without.
     lost_state: Option<String>,
+    /// Nothing is written to the members.
+    is_read_only: bool,
 }
 
 impl Operator {
@@ -86,6 +98,16 @@ impl Operator {
     pub fn new(paths: Vec<Option<PathBuf>>, unnamed: Vec<DevIndex>) -> Self {
         let paths = paths.into_iter().map(|path| path.map(|path| absolute(&path))).collect();
         Self { paths, unnamed, ..Self::default() }
+    }
+
+    /// Nothing is written to the members, and nothing is done that would be forgotten at the end.
+    pub fn keep_read_only(&mut self) {
+        self.is_read_only = true;
+    }
+
+    /// Whether nothing is written to the members.
+    pub fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     /// Takes the spares among the given paths; those that cannot be had are reported.
@@ -177,9 +199,11 @@ impl Operator {
         self.paths.get(dev.index())?.as_deref()
     }
 
-    /// Whether a replacement waits to take its place, or a failed member to be closed.
-    pub fn is_waiting(&self) -> bool {
-        !self.pending.is_empty() || self.is_letting_go
+    /// In how many nanoseconds something is to be looked at that waits: a replacement to take its place, a
+    /// failed member to be closed.
+    pub fn waits_ns(&self) -> Option<u64> {
+        let waits = (!self.pending.is_empty() || self.is_letting_go).then_some(WAIT_NS);
+        waits.into_iter().chain(self.succeeding.iter().map(Succeeding::due_in_ns)).min()
     }
 
     /// The array as the checks see it.
@@ -200,20 +224,25 @@ impl Operator {
         Ok(())
     }
 
-    /// Puts `path` in the place of `dev`, which is failed first if it works.
+    /// Puts `path` in the place of `dev`. If that works it stays in service until the other one holds the
+    /// same, or is failed first. Whether it stays.
     pub fn replace(
         &mut self,
         running: &mut Running,
         dev: DevIndex,
         path: &Path,
         caution: Caution,
-        consent: Consent,
-    ) -> Result<(), Error> {
+        (consent, manner): (Consent, Manner),
+    ) -> Result<bool, Error> {
         let view = self.view(running);
         if self.is_being_replaced(dev) {
             return Err(Refusal::ReplacedAlready { name: view.name_of(dev) }.into());
         }
-        view.check_replace(dev, path, caution, consent)?;
+        view.check_replace(dev, path, caution, (consent, manner))?;
+        if manner == Manner::InService && view.works(dev) {
+            self.check_one_at_a_time(&view, dev)?;
+            return self.succeed(running, dev, path).map(|()| true);
+        }
         let replacing = running.replacing(dev).map_err(|shard| Refusal::NeededByShard {
             name: view.name_of(dev),
             shard,
@@ -222,7 +251,7 @@ impl Operator {
         let lock = self.lock_replacement(running, path)?;
         running.fail_device(dev);
         self.pending.push(Pending { replacing, path: path.to_owned(), lock, is_installed: false });
-        Ok(())
+        Ok(false)
     }
 
     /// Takes the device of a member that left back, which is at `path` or where it was. It gets what it
@@ -244,7 +273,8 @@ impl Operator {
         let papers = view.check_online(dev, &path)?;
         let is_log = dev.index() >= running.lead().store().main_count();
         if full || is_log {
-            return self.replace(running, dev, &path, Caution::Careful, Consent::Asked);
+            let manner = (Consent::Asked, Manner::FailFirst);
+            return self.replace(running, dev, &path, Caution::Careful, manner).map(|_| ());
         }
         let replacing = running.coming_back(dev);
         for &shard in replacing.shards() {
@@ -349,6 +379,7 @@ impl Operator {
         self.watch = watch;
         self.notice(running, events);
         self.let_go(running);
+        self.go_on_succeeding(running, events);
         self.call_spares(running);
         for index in (0..self.pending.len()).rev() {
             let pending = &mut self.pending[index];
@@ -531,6 +562,7 @@ impl Operator {
 
     fn is_being_replaced(&self, dev: DevIndex) -> bool {
         self.pending.iter().any(|pending| pending.replacing.dev() == dev)
+            || self.succeeding.iter().any(|one| one.dev() == dev)
     }
 
     fn note_replaced(&mut self, replacing: &Replacing, path: PathBuf, events: &mut Vec<Event>) {
@@ -634,37 +666,4 @@ fn wipe_slice(running: &mut Running, shard: usize, pending: &Pending) -> Result<
         SUPERBLOCK_OFFSETS.into_iter().try_for_each(|at| devices.write_now(dev, at, &[0u8; META_BYTES]))
     })?;
     Ok(wiped.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?)
-}
-
-/// Makes a spare forget that it is one.
-pub fn wipe_spare(lock: &mut Members, path: &Path) -> Result<(), Error> {
-    let own = DevIndex::new(0);
-    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
-    for offset in SUPERBLOCK_OFFSETS {
-        lock.write_now(own, offset, &[0u8; META_BYTES]).map_err(at)?;
-    }
-    Ok(lock.flush_now(own).map_err(at)?)
-}
-
-/// Makes a device say that it is a spare of the array. Its update counter is the lowest, so that whatever
-/// the array writes later counts.
-fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) -> Result<(), Error> {
-    let place = superblock.config.geometry.device_count() + usize::from(superblock.config.log_count);
-    superblock.members.truncate(place);
-    superblock.members.push(MemberEntry { serial: 0, state: MemberState::Absent });
-    superblock.dev = u16::try_from(place).map(DevIndex::new).map_err(|_| Refusal::NoRoomForSpares)?;
-    superblock.role = Role::Spare;
-    superblock.serial = 0;
-    superblock.clean = true;
-    (superblock.faults, superblock.rebuilt) = (FaultRecord::default(), 0);
-    let own = DevIndex::new(0);
-    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
-    for (copy, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
-        superblock.config_seq = copy as u64;
-        superblock.check().map_err(|source| Refusal::Superblock { path: path.to_owned(), source })?;
-        let mut bytes = [0u8; META_BYTES];
-        superblock.encode(copy, &mut bytes);
-        lock.write_now(own, offset, &bytes).map_err(at)?;
-    }
-    Ok(lock.flush_now(own).map_err(at)?)
 }

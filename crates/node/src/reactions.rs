@@ -1,5 +1,7 @@
-//! `--on-event`: a command of the operator's that is told what happens to the array.
+//! Who is told what happens to the array: the log, whoever looks later, and with `--on-event` a command of
+//! the operator's.
 
+use crate::happened::{Happened, Lately};
 use crate::logbook::{Level, log_as};
 use crate::notify;
 use std::process::{Child, Command, Stdio};
@@ -13,17 +15,39 @@ pub struct Reactions {
     /// UUID and name of the array.
     array: (String, String),
     running: Vec<Child>,
+    lately: Lately,
 }
 
 impl Reactions {
     /// Tells `command`, if there is one, of an array with this UUID and name.
     pub fn new(command: Option<String>, uuid: String, name: String) -> Self {
-        Self { command, array: (uuid, name), running: Vec::new() }
+        Self { command, array: (uuid, name), running: Vec::new(), lately: Lately::default() }
+    }
+
+    /// The array has another name.
+    pub fn rename(&mut self, name: &str) {
+        name.clone_into(&mut self.array.1);
+    }
+
+    /// What happened lately, oldest first.
+    pub fn lately(&self) -> Vec<Happened> {
+        self.lately.all()
+    }
+
+    /// What need not be logged.
+    pub fn remember(&mut self, level: Level, event: &str, message: &str) {
+        self.lately.remember(level, event, "", message);
+    }
+
+    /// Logs what happened; nobody need be woken for it.
+    pub fn note(&mut self, level: Level, event: &str, device: &str, message: &str) {
+        log_as(level, message);
+        self.lately.remember(level, event, device, message);
     }
 
     /// Logs what happened, and tells the command, which runs beside the server.
     pub fn tell(&mut self, level: Level, event: &str, device: &str, message: &str) {
-        log_as(level, message);
+        self.note(level, event, device, message);
         let Some(command) = &self.command else { return };
         if self.running.len() >= RUNNING_MAX {
             log_as(Level::Warning, "--on-event: 16 commands are running already; this one is left out");

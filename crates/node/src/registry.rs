@@ -2,6 +2,7 @@
 //! server keeps locked and that says who it is. The record outlives a server that was killed, and the
 //! socket does, too: a socket whose record nobody has locked is news, not rubbish.
 
+use crate::checks::same_file;
 use crate::control::{Client, make_run_dir, run_dir};
 use crate::error::Error;
 use format::ArrayUuid;
@@ -10,7 +11,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Whoever looks at a record holds it for a moment.
@@ -29,7 +30,7 @@ pub struct Record {
     pub pid: u32,
     /// Where the members and spares are.
     pub paths: Vec<PathBuf>,
-    /// Where clients connect, as `serve --nbd` takes it.
+    /// Where clients connect, as `serve --nbd` takes it; or `vhost-user-blk:` and a path.
     pub addresses: Vec<String>,
 }
 
@@ -82,6 +83,15 @@ pub fn traces() -> Vec<(ArrayUuid, Trace)> {
     arrays.into_iter().map(|array| (array, trace_of(array))).collect()
 }
 
+/// What the servers of this run directory say of themselves, and those that were killed.
+pub fn records() -> Vec<Record> {
+    let entries = fs::read_dir(run_dir()).into_iter().flatten().flatten();
+    let arrays = entries.filter_map(|entry| {
+        entry.file_name().into_string().ok()?.strip_suffix(".server")?.parse::<ArrayUuid>().ok()
+    });
+    arrays.filter_map(|array| Some(read_record(File::open(record_path(array)).ok()?, array))).collect()
+}
+
 fn trace_of(array: ArrayUuid) -> Trace {
     let path = socket_path(array);
     match Client::connect_to(&path) {
@@ -128,6 +138,13 @@ fn read_record(mut file: impl Read, array: ArrayUuid) -> Record {
     let read = file.read_to_string(&mut text).ok();
     let record: Option<Record> = read.and_then(|_| serde_json::from_str(&text).ok());
     Record { uuid: array.to_string(), ..record.unwrap_or_default() }
+}
+
+/// The server that had one of these members and is gone without having stopped the array.
+pub fn dead_server_of(array: ArrayUuid, paths: &[&Path]) -> Option<Record> {
+    let Trace::Dead(record) = trace_of(array) else { return None };
+    let had = |path: &&Path| record.paths.iter().any(|other| same_file(other, path));
+    paths.iter().any(had).then_some(record)
 }
 
 /// Removes what a server that is gone left behind; its record, if there was something.
@@ -228,6 +245,12 @@ impl ControlSocket {
     /// What clients connect to.
     pub fn listener(&self) -> &UnixListener {
         &self.listener
+    }
+
+    /// The array has another name.
+    pub fn note_name(&mut self, name: String) -> io::Result<()> {
+        self.record.name = name;
+        self.file.write(&self.record)
     }
 
     /// Members or spares have come or gone: whoever finds the traces of this server must look for them where

@@ -223,7 +223,7 @@ impl Running {
         let mut total = DeviceCounters::default();
         match &self.place {
             Place::Here(room) => {
-                room.shards().iter().for_each(|shard| total += shard.devices_ref().device(dev));
+                room.shards().iter().for_each(|shard| total += shard.devices_ref().inner().device(dev));
             }
             Place::Threads(crew) => crew.counters_of(dev).for_each(|counters| total += counters),
         }

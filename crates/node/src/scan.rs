@@ -1,8 +1,9 @@
 //! Finding the members of arrays among devices and files.
 
-use crate::error::{Error, Search};
+use crate::error::Error;
 use crate::open::{Candidate, look_at, name_of};
 use crate::output;
+use crate::search::Search;
 use format::ArrayUuid;
 use std::collections::HashSet;
 use std::fs;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Sighted {
     /// The array.
     pub array: ArrayUuid,
-    /// Its name, may be empty.
+    /// Its name, may be empty: that of the newest superblock.
     pub name: String,
     /// Members, former members and spares.
     pub candidates: Vec<Candidate>,
@@ -53,8 +54,8 @@ impl Sight {
             Ok(candidate) => candidate,
             Err(failure) => return Some(failure),
         };
-        let (array, name) = match candidate.require_superblock() {
-            Ok(superblock) => (superblock.array, superblock.name.clone()),
+        let (array, name, config_seq) = match candidate.require_superblock() {
+            Ok(superblock) => (superblock.array, superblock.name.clone(), superblock.config_seq),
             Err(failure) if candidate.other_version().is_some() => {
                 self.other_versions.push(failure);
                 return None;
@@ -66,7 +67,13 @@ impl Sight {
             return None;
         }
         match self.arrays.iter_mut().find(|other| other.array == array) {
-            Some(other) => other.candidates.push(candidate),
+            Some(other) => {
+                let newest = other.candidates.iter().filter_map(Candidate::superblock);
+                if newest.map(|found| found.config_seq).max() < Some(config_seq) {
+                    other.name = name;
+                }
+                other.candidates.push(candidate);
+            }
             None => self.arrays.push(Sighted { array, name, candidates: vec![candidate] }),
         }
         None

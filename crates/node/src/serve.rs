@@ -3,6 +3,7 @@
 //! Whatever can fail without the array being touched comes first ([`Endpoints::open`]), so that nothing is
 //! assembled in vain.
 
+use crate::activation::Passed;
 use crate::assemble::Assembled;
 use crate::control;
 use crate::error::Error;
@@ -18,7 +19,7 @@ use crate::signals::Signals;
 use crate::sockets::Sockets;
 use crate::steward::Steward;
 use crate::volume::Use;
-use front::{Protocol, Server, ServerOptions, Summary};
+use front::{Guard, Protocol, Server, ServerOptions, Summary, Tls};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -31,6 +32,9 @@ pub enum Address {
     Unix(PathBuf),
     /// HOST:PORT.
     Tcp(String),
+    /// A socket in the file system at which virtual machines find a virtio block device.
+    #[cfg(feature = "vhost-user")]
+    VhostUserBlk(PathBuf),
 }
 
 /// `unix:PATH` or `tcp:HOST:PORT`.
@@ -51,6 +55,8 @@ impl fmt::Display for Address {
         match self {
             Self::Unix(path) => write!(f, "unix:{}", absolute(path).display()),
             Self::Tcp(address) => write!(f, "tcp:{address}"),
+            #[cfg(feature = "vhost-user")]
+            Self::VhostUserBlk(path) => write!(f, "vhost-user-blk:{}", absolute(path).display()),
         }
     }
 }
@@ -92,28 +98,45 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Listens at `addresses`; without any, at a socket of the array's own.
-    pub fn open(locked: &Locked, addresses: &[Address]) -> Result<Self, Error> {
+    /// Listens at `addresses`, and at the sockets that were `passed`; without any, at a socket of the array's
+    /// own. Who comes by TCP passes the guard.
+    pub fn open(
+        locked: &Locked,
+        addresses: &[Address],
+        passed: Vec<Passed>,
+        guard: &Guard,
+    ) -> Result<Self, Error> {
         let superblock = locked.found.superblock();
         let uuid = superblock.array;
         let mut server = Server::new(ServerOptions {
             export_name: superblock.name.clone(),
             description: format!("elastripe array {}", name_of(superblock)),
+            serial: serial_of(&uuid.to_string()),
             ..ServerOptions::default()
         });
         let run_dir = control::make_run_dir()?;
         let own = [Address::Unix(run_dir.join(format!("{uuid}.nbd")))];
-        let addresses = if addresses.is_empty() { &own[..] } else { addresses };
+        let addresses = if addresses.is_empty() && passed.is_empty() { &own[..] } else { addresses };
+        let passed_at = passed.iter().map(address_of).collect::<Result<Vec<_>, _>>()?;
         let record = Record {
             uuid: uuid.to_string(),
             name: superblock.name.clone(),
             pid: std::process::id(),
             paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
-            addresses: addresses.iter().map(ToString::to_string).collect(),
+            addresses: addresses.iter().chain(&passed_at).map(ToString::to_string).collect(),
         };
         let control = ControlSocket::listen(uuid, record)?;
         let signals = Signals::collect()?;
-        let uris = addresses.iter().map(|address| listen(&mut server, address)).collect::<Result<_, _>>()?;
+        let uris = addresses.iter().map(|address| listen(&mut server, address, guard));
+        let mut uris = uris.collect::<Result<Vec<_>, _>>()?;
+        for (socket, address) in passed.into_iter().zip(&passed_at) {
+            uris.push(uri_of(address, guard));
+            match socket {
+                Passed::Unix(socket) => server.take_unix(Protocol::Nbd, socket),
+                Passed::Tcp(socket) => server.take_tcp(Protocol::Nbd, socket, guard.clone()),
+            }
+            .map_err(Error::Passed)?;
+        }
         Ok(Self { server, uris, control, signals })
     }
 }
@@ -132,12 +155,21 @@ pub fn serve(
     let mut plant = Plant::new(shards, manner)?;
     let mut operator = Operator::new(found.paths.clone(), found.unnamed());
     operator.note_lost(warn_of_loss(&report));
+    if service.usage == Use::ReadOnly {
+        operator.keep_read_only();
+    }
+    let keeps = operator.is_read_only();
     plant.visit(|running| {
+        if keeps {
+            return running.level(&[]);
+        }
         operator.adopt_spares(running, &found.spares).iter().for_each(|why| log(why));
         operator.resume(running);
     })?;
     let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());
-    let reactions = Reactions::new(service.on_event.clone(), uuid, name);
+    let mut reactions = Reactions::new(service.on_event.clone(), uuid, name);
+    let before = if report.was_clean { "stopped in order" } else { "not stopped in order, and recovered" };
+    reactions.remember(Level::Info, "served", &format!("serving began; the array had been {before}"));
     let mut steward = Steward::new(signals, control, operator, found.stale, uris.clone(), reactions);
     ready(&uris);
     if let (Some(command), Some(uri)) = (&service.run, uris.first()) {
@@ -164,7 +196,8 @@ pub fn serve(
     };
     notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();
-    let halted = plant.visit(Running::halt_maintenance);
+    let succeeded = steward.finish_successions(&mut plant);
+    let halted = plant.visit(Running::halt_maintenance).and(succeeded);
     let stopped = plant.stop().and(halted);
     let stopped = steward.take_failure().map_or(stopped, Err);
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
@@ -177,35 +210,90 @@ pub fn serve(
     Ok(Served { summary, child })
 }
 
+/// The first 20 digits of a UUID: there is no room for more.
+fn serial_of(uuid: &str) -> [u8; 20] {
+    let mut serial = [0; 20];
+    let digits = uuid.bytes().filter(|&byte| byte != b'-');
+    serial.iter_mut().zip(digits).for_each(|(to, digit)| *to = digit);
+    serial
+}
+
 /// Listens; the answer is what clients are told.
-fn listen(server: &mut Server, address: &Address) -> Result<String, Error> {
+fn listen(server: &mut Server, address: &Address, guard: &Guard) -> Result<String, Error> {
     match address {
         Address::Unix(path) => {
             server.listen_unix(Protocol::Nbd, path)?;
             Ok(format!("nbd+unix:///?socket={}", escape(&absolute(path))))
         }
-        Address::Tcp(address) => Ok(tcp_uri(server.listen_tcp(Protocol::Nbd, address)?)),
+        Address::Tcp(address) => {
+            let bound = server.listen_tcp(Protocol::Nbd, address, guard.clone())?;
+            warn_of_openness(bound, guard);
+            Ok(tcp_uri(bound, guard))
+        }
+        #[cfg(feature = "vhost-user")]
+        Address::VhostUserBlk(path) => {
+            server.listen_unix(Protocol::VhostUserBlk, path)?;
+            Ok(address.to_string())
+        }
     }
 }
 
-/// What clients are told of a TCP address; whoever can reach it from outside may read and write.
-fn tcp_uri(bound: SocketAddr) -> String {
-    if !bound.ip().to_canonical().is_loopback() {
-        let whence = if bound.ip().is_unspecified() { "every address of this machine" } else { "it" };
-        log_as(
-            Level::Warning,
-            &format!(
-                "tcp:{bound}: whoever reaches {whence} can read and write the volume: nothing asks for a password, nothing is \
-                 encrypted; use tcp:127.0.0.1:{0} and a tunnel, or a firewall",
-                bound.port()
-            ),
-        );
+/// Where a socket that was passed is bound.
+fn address_of(passed: &Passed) -> Result<Address, Error> {
+    match passed {
+        Passed::Unix(socket) => {
+            let bound = socket.local_addr().map_err(Error::Passed)?;
+            Ok(Address::Unix(bound.as_pathname().map_or_else(PathBuf::new, Path::to_owned)))
+        }
+        Passed::Tcp(socket) => Ok(Address::Tcp(socket.local_addr().map_err(Error::Passed)?.to_string())),
     }
+}
+
+/// What clients are told of it.
+fn uri_of(address: &Address, guard: &Guard) -> String {
+    match address {
+        Address::Tcp(text) => match text.parse() {
+            Ok(bound) => {
+                warn_of_openness(bound, guard);
+                tcp_uri(bound, guard)
+            }
+            Err(_) => format!("nbd://{text}"),
+        },
+        Address::Unix(path) => format!("nbd+unix:///?socket={}", escape(path)),
+        #[cfg(feature = "vhost-user")]
+        Address::VhostUserBlk(path) => path.display().to_string(),
+    }
+}
+
+/// Says so where whoever reaches a TCP address from outside may read and write.
+fn warn_of_openness(bound: SocketAddr, guard: &Guard) {
+    let knows_clients = guard.tls.as_ref().is_some_and(Tls::knows_clients);
+    if bound.ip().to_canonical().is_loopback() || knows_clients || !guard.allowed.is_empty() {
+        return;
+    }
+    let whence = if bound.ip().is_unspecified() { "every address of this machine" } else { "it" };
+    let lack = match guard.tls {
+        None => "nothing asks for a password, nothing is encrypted",
+        Some(_) => "nothing asks who they are",
+    };
+    log_as(
+        Level::Warning,
+        &format!(
+            "tcp:{bound}: whoever reaches {whence} can read and write the volume: {lack}; use --tls-client-ca or --allow, or \
+             tcp:127.0.0.1:{} and a tunnel, or a firewall",
+            bound.port()
+        ),
+    );
+}
+
+/// What clients are told of a TCP address.
+fn tcp_uri(bound: SocketAddr, guard: &Guard) -> String {
+    let scheme = if guard.tls.is_some() { "nbds" } else { "nbd" };
     // Nobody can connect to the address that stands for all.
     match bound.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => format!("nbd://127.0.0.1:{}", bound.port()),
-        IpAddr::V6(ip) if ip.is_unspecified() => format!("nbd://[::1]:{}", bound.port()),
-        IpAddr::V4(_) | IpAddr::V6(_) => format!("nbd://{bound}"),
+        IpAddr::V4(ip) if ip.is_unspecified() => format!("{scheme}://127.0.0.1:{}", bound.port()),
+        IpAddr::V6(ip) if ip.is_unspecified() => format!("{scheme}://[::1]:{}", bound.port()),
+        IpAddr::V4(_) | IpAddr::V6(_) => format!("{scheme}://{bound}"),
     }
 }
 

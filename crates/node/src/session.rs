@@ -1,28 +1,21 @@
 //! A command's way to an array: through the server's control socket if it is being served, else by running
 //! it itself.
 
-use crate::checks::{Caution, Consent, View};
+use crate::checks::{Caution, Consent, Manner, View};
 use crate::control::{Client, Request};
 use crate::error::Error;
-use crate::event::{Event, work_name};
+use crate::event::Event;
 use crate::offline::Offline;
 use crate::open::{Candidate, Force, Incomplete, describe, look_at};
 use crate::operate::Operator;
 use crate::output;
 use crate::registry::{cut_off, forget_dead, socket_path};
-use crate::status::{LastWork, Status, Work, of_running};
+use crate::status::{DeviceStatus, LastWork, Status, of_running};
+use crate::waiting::{Show, is_whole, wait_for_place, wait_for_work};
 use array::WorkKind;
 use block::DevIndex;
 use format::CheckpointKind;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::Duration;
-
-/// How often progress is asked for.
-const POLL: Duration = Duration::from_millis(200);
-
-/// Who is told, now and then, how far rebuild or scrub is.
-pub type Show<'a> = &'a mut dyn FnMut(&Work);
 
 /// See the module's documentation.
 pub enum Session {
@@ -54,6 +47,8 @@ pub struct Replacement<'a> {
     pub consent: Consent,
     /// Limit of the rebuild, in bytes per second; `None` leaves it as it is.
     pub rate: Option<u64>,
+    /// What becomes of a member that works.
+    pub manner: Manner,
 }
 
 /// How the array that some paths belong to can be reached.
@@ -145,7 +140,7 @@ impl Session {
 
     /// Puts another device in a member's place; [`Session::await_rebuild`] sees to it that it is filled.
     pub fn replace(&mut self, replacement: &Replacement<'_>) -> Result<(), Error> {
-        let Replacement { device, path, caution, consent, rate } = *replacement;
+        let Replacement { device, path, caution, consent, rate, manner } = *replacement;
         match self {
             Self::Live(client) => {
                 if rate.is_some() {
@@ -156,14 +151,20 @@ impl Session {
                     path: path.to_owned(),
                     force: caution.is_forced(),
                     yes: consent.is_given(),
+                    fail_first: manner == Manner::FailFirst,
                 })
             }
             Self::Offline(offline) => {
                 let dev = offline.find(device)?;
                 let Offline { operator, running, .. } = offline.as_mut();
-                operator.replace(running, dev, path, caution, consent)
+                operator.replace(running, dev, path, caution, (consent, manner)).map(|_| ())
             }
         }
+    }
+
+    /// The device that becomes what a member that works is does not take its place.
+    pub fn call_off(client: &mut Client, device: &str) -> Result<(), Error> {
+        client.order(&Request::CallOff { device: for_server(device) })
     }
 
     /// Takes the device of a member that left back, by default from where it was;
@@ -182,13 +183,34 @@ impl Session {
         }
     }
 
+    /// Whether the device at `path` is to succeed, or has succeeded, a member that stays in service
+    /// meanwhile.
+    pub fn is_successor(&mut self, path: &Path) -> Result<bool, Error> {
+        match self {
+            Self::Live(client) => {
+                let status = client.status()?;
+                let succeeds = |device: &DeviceStatus| {
+                    device.replacement.as_ref().is_some_and(|replacement| replacement.path == path)
+                };
+                Ok(status.devices.iter().any(|device| succeeds(device) || is_whole(device, path)))
+            }
+            Self::Offline(offline) => Ok(offline.operator.is_successor(path)),
+        }
+    }
+
     /// Stays until what took the place of `device` is filled.
-    pub fn await_rebuild(&mut self, device: &str, patience: Patience, show: Show<'_>) -> Result<(), Error> {
+    pub fn await_rebuild(
+        &mut self,
+        (device, path): (&str, Option<&Path>),
+        patience: Patience,
+        show: Show<'_>,
+    ) -> Result<(), Error> {
         match (self, patience) {
             (Self::Live(_), Patience::Start) => Ok(()),
-            (Self::Live(client), Patience::Wait) => {
-                wait_for_work(client, WorkKind::Rebuild, show).map(|_| ())
-            }
+            (Self::Live(client), Patience::Wait) => match path {
+                Some(path) => wait_for_place(client, path, show),
+                None => wait_for_work(client, WorkKind::Rebuild, show).map(|_| ()),
+            },
             (Self::Offline(offline), Patience::Start | Patience::Wait) => {
                 let dev = offline.find(device)?;
                 offline.rebuild(dev, show)
@@ -239,6 +261,14 @@ impl Session {
         }
     }
 
+    /// Gives the array another name.
+    pub fn rename(&mut self, name: &str) -> Result<(), Error> {
+        match self {
+            Self::Live(client) => client.order(&Request::Rename { name: name.to_owned() }),
+            Self::Offline(offline) => offline.request(|engine, tag| engine.rename(tag, name)),
+        }
+    }
+
     /// Parity commit.
     pub fn commit(&mut self) -> Result<(), Error> {
         match self {
@@ -269,27 +299,6 @@ impl Session {
     }
 }
 
-/// Follows rebuild or scrub on a server to its end.
-pub fn wait_for_work(client: &mut Client, kind: WorkKind, show: Show<'_>) -> Result<LastWork, Error> {
-    loop {
-        let status = client.status()?;
-        match status.engine.work {
-            Some(work) if work.kind == kind => show(&work),
-            Some(_) | None => {
-                let last = status.engine.last_work.unwrap_or_default();
-                if !last.completed {
-                    return Err(Error::GivenUp { kind: work_name(kind) });
-                }
-                if kind == WorkKind::Rebuild && last.lost > 0 {
-                    return Err(Error::NotRebuilt { lost: last.lost });
-                }
-                return Ok(last);
-            }
-        }
-        sleep(POLL);
-    }
-}
-
 /// A member as the server knows it, which has another working directory: its name, or the whole path of
 /// what is here.
 fn for_server(device: &str) -> String {
@@ -314,6 +323,7 @@ impl Offline {
                     Some(Err(Error::NotRebuilt { lost: found.lost }))
                 }
                 Event::Rebuilt(rebuilt) if *rebuilt == dev => Some(Ok(())),
+                Event::Succeeded { dev: succeeded, .. } if *succeeded == dev => Some(Ok(())),
                 Event::WorkEnded { .. }
                 | Event::WorkBegan { .. }
                 | Event::Unfit { .. }
@@ -323,6 +333,7 @@ impl Offline {
                 | Event::HeldUp { .. }
                 | Event::HoldUpEnded { .. }
                 | Event::CameBack { .. }
+                | Event::Succeeded { .. }
                 | Event::Replaced { .. } => None,
             })
         })?
@@ -346,6 +357,7 @@ impl Offline {
                 | Event::HeldUp { .. }
                 | Event::HoldUpEnded { .. }
                 | Event::CameBack { .. }
+                | Event::Succeeded { .. }
                 | Event::Replaced { .. } => None,
             })
         })

@@ -5,6 +5,7 @@ mod condition;
 mod device;
 mod engine;
 
+pub use crate::succeed::Replacement;
 pub use clients::{Clientele, Kind, Requests};
 pub use condition::Condition;
 use device::spares;
@@ -341,6 +342,10 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     let scrubs = served.engines().map(|engine| engine.superblock_of(DevIndex::new(0)).scrub);
     status.last_scrub = LastScrub::of_shards(scrubs);
     status.lost_state = operator.lost_state().cloned();
+    status.clientele.read_only = operator.is_read_only();
+    if operator.is_read_only() {
+        status.notes.push("served read-only: nothing is written to its members".to_owned());
+    }
     let main_count = lead.store().main_count();
     for (dev, path) in served.members().zip(operator.paths()) {
         let state = served.member_state(dev).into();
@@ -364,6 +369,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
             written_by_kind: Some(Written::of(&counters)),
         });
         describe_trouble(served, dev, &mut device);
+        device.replacement = operator.replacement_of(dev, served.now_ns());
         status.devices.push(device);
     }
     status.state = status.doubted();

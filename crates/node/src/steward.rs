@@ -1,24 +1,26 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`,
 //! spares, and the log.
 
-use crate::checks::{Caution, Consent};
+mod report;
+
+use crate::checks::{Caution, Consent, Manner};
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::error::Error;
-use crate::event::{Event, describe_lost_page, work_name};
-use crate::faults::describe_cause;
+use crate::event::Event;
 use crate::logbook::{Level, log, log_as};
+use crate::naming::check_name;
+use crate::notify::Watchdog;
 use crate::open::member_name;
 use crate::operate::Operator;
 use crate::reactions::Reactions;
+use crate::refusal::Refusal;
 use crate::registry::ControlSocket;
 use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
 use crate::sockets::Census;
-use crate::status::{Clientele, LastScrub, Requests, of_running};
+use crate::status::{Clientele, Requests, of_running};
 use crate::trouble::TroubleLog;
-use crate::units::show_seconds;
-use crate::watch::describe_unfit;
-use array::{MaintenanceReport, WorkKind};
+use array::EngineError;
 use block::DevIndex;
 use device::Identity;
 use format::CheckpointKind;
@@ -26,9 +28,10 @@ use front::{Fault, Flow, Hooks, Interest, Meter};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Control connections at a time.
@@ -39,6 +42,10 @@ const REST: Duration = Duration::from_secs(1);
 
 /// How often the log looks at members in trouble.
 const LOOK_NS: u64 = 1_000_000_000;
+
+/// How often, and how many times at most, a device that is taking over is looked at before the array stops.
+const HAND_OVER: Duration = Duration::from_millis(1);
+const HAND_OVER_LOOKS: u32 = 60_000;
 
 /// A control connection.
 struct Client {
@@ -93,6 +100,7 @@ pub struct Steward {
     /// What they ask for, of each thread that serves them.
     meters: Vec<Arc<Meter>>,
     trouble: TroubleLog,
+    watchdog: Option<Watchdog>,
 }
 
 impl Steward {
@@ -124,6 +132,7 @@ impl Steward {
             elsewhere: None,
             meters: Vec::new(),
             trouble: TroubleLog::default(),
+            watchdog: Watchdog::of_environment(),
         }
     }
 
@@ -204,6 +213,23 @@ impl Steward {
         }
     }
 
+    fn replace(
+        &mut self,
+        running: &mut Running,
+        device: &str,
+        path: &Path,
+        caution: Caution,
+        consent: (Consent, Manner),
+    ) -> Result<Outcome, Error> {
+        let dev = self.operator.find(running, device)?;
+        if !self.operator.replace(running, dev, path, caution, consent)? {
+            return Ok(Outcome::Later(Wait::Place(dev)));
+        }
+        let name = member_name(running.lead().store().main_count(), dev);
+        log(&format!("{} becomes what {name} is, which stays in service until then", path.display()));
+        Ok(Outcome::Answer(Reply::done()))
+    }
+
     fn online(
         &mut self,
         running: &mut Running,
@@ -216,41 +242,63 @@ impl Steward {
         Ok(Outcome::Later(Wait::Place(dev)))
     }
 
+    fn rename(&mut self, running: &mut Running, name: String) -> Result<Outcome, Error> {
+        check_name(&name).map_err(Error::Name)?;
+        if !running.accepts_writes() {
+            return Err(Error::Engine(EngineError::ArrayFailed));
+        }
+        let tag = running.control(|engine, tag| engine.rename(tag, &name));
+        self.note("renamed", &format!("the array is called {name:?} from now on"));
+        self.reactions.rename(&name);
+        if let Err(error) = self.control.note_name(name) {
+            log_record(&error);
+        }
+        Ok(Outcome::Later(Wait::Tag(tag)))
+    }
+
+    fn status(&self, running: &Running) -> Reply {
+        let mut status = of_running(running, &self.operator, &self.stale);
+        status.uris.clone_from(&self.uris);
+        let requests = Some(Requests::read(&self.meters));
+        let read_only = self.operator.is_read_only();
+        status.clientele = Clientele { clients: Some(self.connected()), requests, read_only };
+        Reply { status: Some(Box::new(status)), ..Reply::done() }
+    }
+
     fn carry_out(&mut self, request: Request, running: &mut Running) -> Result<Outcome, Error> {
+        if self.operator.is_read_only() && request.is_kept() {
+            return Err(Refusal::ServedReadOnly.into());
+        }
         match request {
-            Request::Status => {
-                let mut status = of_running(running, &self.operator, &self.stale);
-                status.uris.clone_from(&self.uris);
-                let requests = Some(Requests::read(&self.meters));
-                status.clientele = Clientele { clients: Some(self.connected()), requests };
-                Ok(Outcome::Answer(Reply { error: None, status: Some(Box::new(status)) }))
+            Request::Status => Ok(Outcome::Answer(self.status(running))),
+            Request::Watch => {
+                let lately = Some(self.reactions.lately());
+                Ok(Outcome::Answer(Reply { lately, ..self.status(running) }))
             }
             Request::Fail { device, force, yes } => {
                 let dev = self.operator.find(running, &device)?;
                 self.operator.fail(running, dev, Caution::of_flag(force), Consent::of_flag(yes))?;
-                if !running.accepts_writes() {
-                    // It was one too many, and nothing is written any more.
-                    return Ok(Outcome::Answer(Reply::done()));
-                }
-                // Answered when the other members know.
-                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.announce(tag)))))
+                Ok(Self::when_known(running))
             }
-            Request::Replace { device, path, force, yes } => {
+            Request::Replace { device, path, force, yes, fail_first } => {
+                let consent = (Consent::of_flag(yes), Manner::of_flag(fail_first));
+                self.replace(running, &device, &path, Caution::of_flag(force), consent)
+            }
+            Request::CallOff { device } => {
                 let dev = self.operator.find(running, &device)?;
-                let (caution, consent) = (Caution::of_flag(force), Consent::of_flag(yes));
-                self.operator.replace(running, dev, &path, caution, consent)?;
-                Ok(Outcome::Later(Wait::Place(dev)))
+                self.operator.call_off(running, dev)?;
+                Ok(Outcome::Answer(Reply::done()))
             }
             Request::Online { device, path, full } => self.online(running, &device, path, full),
             Request::AddSpare { path, force } => {
                 self.operator.add_spare(running, &path, Caution::of_flag(force))?;
-                log(&format!("{} is a spare now", path.display()));
+                self.note("spare", &format!("{} is a spare now", path.display()));
                 self.note_paths();
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::RemoveSpare { spare } => {
                 let path = self.operator.remove_spare(&spare)?;
-                log(&format!("{} is a spare no more", path.display()));
+                self.note("spare", &format!("{} is a spare no more", path.display()));
                 self.note_paths();
                 Ok(Outcome::Answer(Reply::done()))
             }
@@ -260,7 +308,7 @@ impl Steward {
             }
             Request::Steer { scrub } => {
                 let what = Operator::steer(running, scrub)?;
-                log(&format!("the scrub {what}"));
+                self.note("scrub", &format!("the scrub {what}"));
                 Ok(Outcome::Answer(Reply::done()))
             }
             Request::Rate { bytes_per_s } => {
@@ -271,24 +319,31 @@ impl Steward {
                 let dev = device.map(|device| self.operator.find(running, &device)).transpose()?;
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
             }
+            Request::Rename { name } => self.rename(running, name),
             Request::Commit => {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.commit(tag)))))
             }
             Request::Checkpoint { full } => {
                 let kind = if full { CheckpointKind::Full } else { CheckpointKind::Incremental };
-                Ok(Outcome::Later(Wait::Tag(
-                    running.control(|engine, tag| engine.write_checkpoint(tag, kind)),
-                )))
+                let tag = running.control(|engine, tag| engine.write_checkpoint(tag, kind));
+                Ok(Outcome::Later(Wait::Tag(tag)))
             }
             Request::Belongs { identity, dev, serial } => {
-                let identity = Identity::from_numbers(identity);
-                match self.operator.original_of(running, identity, DevIndex::new(dev), serial) {
-                    None => Ok(Outcome::Answer(Reply::done())),
-                    Some(original) => Ok(Outcome::Answer(Reply::refused(original))),
-                }
+                let (identity, dev) = (Identity::from_numbers(identity), DevIndex::new(dev));
+                let original = self.operator.original_of(running, identity, dev, serial);
+                Ok(Outcome::Answer(original.map_or_else(Reply::done, Reply::refused)))
             }
             Request::Stop { force } => Ok(Outcome::Later(Wait::StopAsked { force })),
         }
+    }
+
+    /// Answered when the other members know that one has failed; at once if it was one too many, and nothing
+    /// is written any more.
+    fn when_known(running: &mut Running) -> Outcome {
+        if !running.accepts_writes() {
+            return Outcome::Answer(Reply::done());
+        }
+        Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.announce(tag))))
     }
 
     fn answer_waiting(&mut self, running: &mut Running) {
@@ -313,76 +368,15 @@ impl Steward {
         self.clients.retain(|client| !client.is_over());
     }
 
+    /// What the operator asked for, or has begun by itself.
+    fn note(&mut self, event: &str, message: &str) {
+        self.reactions.note(Level::Info, event, "", message);
+    }
+
     /// Keeps the record of this server true.
     fn note_paths(&mut self) {
         if let Err(error) = self.control.note_paths(self.operator.all_paths()) {
-            log_as(Level::Warning, &format!("the record of this server is not up to date any more: {error}"));
-        }
-    }
-
-    fn report(&mut self, running: &mut Running) {
-        let main_count = running.lead().store().main_count();
-        let name = |dev: DevIndex| member_name(main_count, dev);
-        for event in std::mem::take(&mut self.events) {
-            let missing = running.missing_count();
-            match event {
-                Event::Failed { dev, cause } => {
-                    let bears = running.lead().health().tolerated();
-                    let why = describe_cause(cause, running.now_ns());
-                    let text = format!(
-                        "{} failed{why}; {missing} out of service, the array bears {bears}",
-                        name(dev)
-                    );
-                    self.reactions.tell(Level::Warning, "failed", &name(dev), &text);
-                }
-                Event::PageLost(page) => {
-                    self.reactions.tell(Level::Error, "lost", "", &describe_lost_page(page));
-                }
-                Event::Replaced { dev, path } => {
-                    let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));
-                    self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
-                    self.note_paths();
-                    self.answer(Wait::Place(dev), &Reply::done(), running);
-                }
-                Event::CameBack { dev, path } => {
-                    let text =
-                        format!("{} is {} again; rebuilding what it missed", path.display(), name(dev));
-                    self.reactions.tell(Level::Info, "online", &name(dev), &text);
-                    self.note_paths();
-                    self.answer(Wait::Place(dev), &Reply::done(), running);
-                }
-                Event::NotReplaced { dev, path, why } => {
-                    let text = format!("{} cannot take the place of {}: {why}", path.display(), name(dev));
-                    self.reactions.tell(Level::Error, "not-replaced", &name(dev), &text);
-                    self.answer(Wait::Place(dev), &Reply::refused(why), running);
-                }
-                Event::Rebuilt(dev) => {
-                    let text = format!("{} is rebuilt", name(dev));
-                    self.reactions.tell(Level::Info, "rebuilt", &name(dev), &text);
-                }
-                Event::Unfit { dev, why, failed } => {
-                    let path = self.operator.paths()[dev.index()].as_ref();
-                    let text = describe_unfit(&name(dev), path, why, failed);
-                    self.reactions.tell(Level::Error, "unfit", &name(dev), &text);
-                }
-                Event::HeldUp { dev, why } => self.trouble.note(dev, why, true),
-                Event::HoldUpEnded { dev, why } => self.trouble.note(dev, why, false),
-                Event::WorkBegan { kind, resumed } => {
-                    log(&describe_begin(kind, resumed, running.rebuilt_percent()));
-                }
-                Event::WorkEnded { kind, found, seconds } => {
-                    let text = describe_end(kind, &found, seconds);
-                    if found.errors_left() > 0 {
-                        let (lost, mismatches) = (found.lost, found.code_mismatches);
-                        let what = format!(
-                            "{lost} code words are lost, {mismatches} stripes had parity that did not match"
-                        );
-                        self.reactions.tell(Level::Error, "lost", "", &format!("{text}; {what}"));
-                    } else {
-                        self.reactions.tell(Level::Info, work_name(kind), "", &text);
-                    }
-                }
-            }
+            log_record(&error);
         }
     }
 
@@ -433,14 +427,37 @@ impl Steward {
         self.operator.step(running, &mut events);
         self.events = events;
         self.report(running);
-        self.trouble.look(running);
+        let reactions = &mut self.reactions;
+        self.trouble
+            .look(running, &mut |level, device, text| reactions.note(level, "suspended", device, text));
         self.report_errors(running);
+    }
+
+    /// Before the array is stopped: a device that is taking over from a member does so to the end, others are
+    /// let go.
+    pub fn finish_successions(&mut self, plant: &mut Plant) -> Result<(), Error> {
+        let mut events = Vec::new();
+        for _ in 0..HAND_OVER_LOOKS {
+            if !self.operator.is_handing_over() {
+                break;
+            }
+            plant.visit(|running| {
+                running.drive();
+                self.operator.step(running, &mut events);
+            })?;
+            sleep(HAND_OVER);
+        }
+        self.events.append(&mut events);
+        plant.visit(|running| {
+            self.report(running);
+            self.operator.let_successors_go(running)
+        })?
     }
 
     /// In how many nanoseconds from the last look the next is due.
     fn due_in_ns(&self) -> Option<u64> {
         let look = self.trouble.is_waiting().then_some(LOOK_NS);
-        let own = self.operator.is_waiting().then_some(1_000_000);
+        let own = self.operator.waits_ns();
         own.into_iter().chain(look).chain(self.operator.errors_due_in_ns()).min()
     }
 
@@ -487,27 +504,9 @@ impl Steward {
     }
 }
 
-/// That work on the whole array begins; of so many percent of it a rebuild finds its part done.
-fn describe_begin(kind: WorkKind, resumed: bool, percent: u64) -> String {
-    match (kind, resumed) {
-        (WorkKind::Scrub, false) => "scrub begins".to_owned(),
-        (WorkKind::Scrub, true) => "scrub goes on where it was interrupted".to_owned(),
-        (WorkKind::Rebuild, false) => "rebuild begins".to_owned(),
-        (WorkKind::Rebuild, true) => format!("rebuild goes on after the restart, at {percent} %"),
-    }
-}
-
-/// What came of it.
-fn describe_end(kind: WorkKind, found: &MaintenanceReport, seconds: u64) -> String {
-    // Whoever found what cannot be mended says so, and need not have come to the end for it.
-    let ended = found.completed || found.errors_left() > 0;
-    match kind {
-        WorkKind::Scrub => LastScrub::of_report(found, seconds, ended).line(),
-        WorkKind::Rebuild if ended => {
-            format!("rebuild ended after {} with {} errors left", show_seconds(seconds), found.errors_left())
-        }
-        WorkKind::Rebuild => format!("rebuild was given up after {}", show_seconds(seconds)),
-    }
+/// Whoever finds the traces of this server may be misled.
+fn log_record(error: &io::Error) {
+    log_as(Level::Warning, &format!("the record of this server is not up to date any more: {error}"));
 }
 
 enum Outcome {
@@ -603,6 +602,7 @@ impl Hooks<Plant> for Steward {
     }
 
     fn on_turn(&mut self, plant: &mut Plant) -> Flow {
+        self.watchdog.iter_mut().for_each(Watchdog::look);
         if plant.has_news() || self.look_at.is_none_or(|at| Instant::now() >= at) {
             self.visit(plant, Self::look_after);
             let soon = self.due_in_ns().map_or(REST, Duration::from_nanos);
@@ -624,7 +624,9 @@ impl Hooks<Plant> for Steward {
             // The first turn finds members out of service that a spare can take the place of, and nothing
             // else wakes it.
             None => Some(0),
-            Some(_) => self.due_in_ns(),
+            Some(_) => {
+                self.due_in_ns().into_iter().chain(self.watchdog.as_ref().map(Watchdog::due_in_ns)).min()
+            }
         }
     }
 

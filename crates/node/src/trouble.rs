@@ -1,7 +1,7 @@
 //! Members in service that hold up requests: they lack room, or do not answer. What the log says of
 //! them.
 
-use crate::logbook::log;
+use crate::logbook::Level;
 use crate::open::member_name;
 use crate::running::Running;
 use array::HoldUp;
@@ -44,8 +44,9 @@ impl TroubleLog {
         }
     }
 
-    /// Says what has changed, at most once a second: room comes and goes.
-    pub fn look(&mut self, running: &Running) {
+    /// Says what has changed, at most once a second: room comes and goes. `tell` hears how bad it is, of
+    /// which member, and what.
+    pub fn look(&mut self, running: &Running, tell: &mut dyn FnMut(Level, &str, &str)) {
         let now_ns = running.now_ns();
         if !self.is_waiting() || now_ns < self.next_ns {
             return;
@@ -54,22 +55,22 @@ impl TroubleLog {
         let main_count = running.lead().store().main_count();
         for (index, (told, now)) in (0u16..).zip(&mut self.members) {
             let name = member_name(main_count, DevIndex::new(index));
+            let mut say = |level, text: &str| tell(level, &name, &format!("{name}{text}"));
             match (told.lacks_room, now.lacks_room) {
-                (false, true) => log(&format!(
-                    "{name}: there is no room where it lies; writes wait, and are refused when they have waited for long"
-                )),
+                (false, true) => say(
+                    Level::Warning,
+                    ": there is no room where it lies; writes wait, and are refused when they have waited for long",
+                ),
                 (true, false) => {
-                    log(&format!("{name}: there is room again, or it is out of service; writes go on"))
+                    say(Level::Info, ": there is room again, or it is out of service; writes go on")
                 }
                 (true, true) | (false, false) => {}
             }
             match (told.not_answering, now.not_answering) {
                 (false, true) => {
-                    log(&format!(
-                        "{name} does not answer, and the array cannot do without it: requests wait"
-                    ));
+                    say(Level::Warning, " does not answer, and the array cannot do without it: requests wait")
                 }
-                (true, false) => log(&format!("{name} answers again, or is out of service")),
+                (true, false) => say(Level::Info, " answers again, or is out of service"),
                 (true, true) | (false, false) => {}
             }
             *told = *now;

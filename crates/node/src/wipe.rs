@@ -2,8 +2,9 @@
 
 use crate::checks::Consent;
 use crate::describe::role_of;
-use crate::error::{Error, Refusal};
+use crate::error::Error;
 use crate::open::{array_name, look_at, open_options};
+use crate::refusal::Refusal;
 use block::{DevIndex, META_BYTES};
 use device::{Access, Members};
 use format::{SUPERBLOCK_OFFSETS, Superblock};

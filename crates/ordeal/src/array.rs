@@ -58,6 +58,9 @@ pub struct Array {
     pub volume_bytes: u64,
     /// By member, what the array has not yet made good.
     pub harmed: BTreeMap<usize, Harm>,
+    /// Members to which nothing was done but that they were taken out of service; whether the same server has
+    /// run since.
+    pub away: BTreeMap<usize, bool>,
     /// More was harmed at some time than the array bears, and has not been given back.
     pub beyond: bool,
     /// How long things may take.
@@ -88,6 +91,7 @@ impl Array {
             file_bytes,
             volume_bytes: 0,
             harmed: BTreeMap::new(),
+            away: BTreeMap::new(),
             beyond: false,
             patience,
             canary,
@@ -196,6 +200,9 @@ impl Array {
         before.gone |= harm.gone;
         before.out |= harm.out;
         before.records |= harm.records;
+        if harm.gone || !harm.out {
+            self.away.remove(&index);
+        }
         // That it is out of service, `status` says of it while it is being rebuilt.
         before.since |= before.replaced && (harm.records || !harm.out);
         self.beyond |= self.harmed.len() > self.shape.parity_count;

@@ -24,11 +24,17 @@ pub enum Canary {
     LostServer,
     /// Half of a member's data and one more member's are overwritten, and it is not noted.
     LostChunks,
+    /// A member that came back loses what it holds, and so do as many others as the array bears; only of the
+    /// others it is noted.
+    StaleReturn,
+    /// A member's successor loses what it holds, and so do as many others as the array bears; only of the
+    /// others it is noted.
+    BlankSuccessor,
 }
 
 impl Canary {
     /// All of them.
-    pub const ALL: [(&'static str, Self); 9] = [
+    pub const ALL: [(&'static str, Self); 11] = [
         ("lost-write", Self::LostWrite),
         ("lost-request", Self::LostRequest),
         ("flipped-bit", Self::FlippedBit),
@@ -38,6 +44,8 @@ impl Canary {
         ("lost-member", Self::LostMember),
         ("lost-server", Self::LostServer),
         ("lost-chunks", Self::LostChunks),
+        ("stale-return", Self::StaleReturn),
+        ("blank-successor", Self::BlankSuccessor),
     ];
 
     /// The check that must find it out.
@@ -50,7 +58,7 @@ impl Canary {
             Self::SaysPanic => &[Check::Panic],
             Self::LostMember => &[Check::NeedlessRefusal],
             Self::LostServer => &[Check::Lost],
-            Self::LostChunks => &[Check::NeedlessError],
+            Self::LostChunks | Self::StaleReturn | Self::BlankSuccessor => &[Check::NeedlessError],
         }
     }
 }

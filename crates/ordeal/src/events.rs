@@ -21,6 +21,7 @@ enum Act {
     Commit,
     Checkpoint,
     Fail,
+    Succeed,
     Status,
 }
 
@@ -35,6 +36,7 @@ enum Event {
     Status,
     Scrub,
     Replace,
+    Succeed,
     Commit,
 }
 
@@ -50,6 +52,7 @@ impl Round {
             Act::Commit,
             Act::Checkpoint,
             Act::Fail,
+            Act::Succeed,
             Act::Status,
         ];
         let act = *self.rng.pick(&acts);
@@ -63,6 +66,7 @@ impl Round {
                 self.work(&["checkpoint"], &[kind])?;
             }
             Act::Fail => self.fail_one()?,
+            Act::Succeed => self.succeed_one()?,
             Act::Status => {}
         }
         let any = vec![self.array.any_path()];
@@ -154,6 +158,7 @@ impl Round {
         {
             return Ok(());
         }
+        let was_whole = !self.array.harmed.contains_key(&index);
         let name = self.array.members[index].name.clone();
         let mut args = vec!["fail".to_owned(), self.array.any_path(), "--device".to_owned(), name];
         args.extend(self.array.binary.fail_yes.map(str::to_owned));
@@ -164,6 +169,9 @@ impl Round {
         if ran.code == 0 {
             self.array
                 .harm(index, Harm { gone: false, out: true, records: true, replaced: false, since: false });
+            if was_whole && there {
+                self.array.away.insert(index, true);
+            }
         } else if there && !self.array.beyond && !ran.reason().contains("already") {
             return Err(Verdict::new(Check::NeedlessRefusal, format!("fail: {}", ran.reason())));
         }
@@ -183,7 +191,9 @@ impl Round {
                 .map(|(&index, _)| index)
                 .collect();
             for index in out {
-                self.replace(server, index)?;
+                if !self.bring_back(index)? {
+                    self.replace(server, index)?;
+                }
             }
             if self.array.harmed.is_empty() || self.array.beyond {
                 return Ok(());
@@ -219,7 +229,7 @@ impl Round {
         Ok(())
     }
 
-    fn replace_args(&mut self, paths: Vec<String>, index: usize) -> (Vec<String>, String) {
+    pub(crate) fn replace_args(&mut self, paths: Vec<String>, index: usize) -> (Vec<String>, String) {
         let member = &mut self.array.members[index];
         member.generation += 1;
         let new = format!("new{}-{}", member.name, member.generation);
@@ -232,10 +242,11 @@ impl Round {
     }
 
     /// The member has this file from now on.
-    fn moved(&mut self, index: usize, new: String) {
+    pub(crate) fn moved(&mut self, index: usize, new: String) {
         let member = &mut self.array.members[index];
         member.file = new;
         member.older = None;
+        self.array.away.remove(&index);
         self.array.harmed.remove(&index);
         self.healed.push(index);
         self.scarred.remove(&index);
@@ -282,6 +293,8 @@ impl Round {
     pub(crate) fn begin_command(&mut self) -> Result<(), Verdict> {
         let any = self.array.any_path();
         let out = self.array.harmed.iter().find(|(_, harm)| harm.out).map(|(&index, _)| index);
+        let works = self.worker().filter(|_| self.rng.percent(60));
+        let out = out.or(works);
         let mut replaced = None;
         let args = match (out, self.rng.below(4)) {
             (Some(index), 0..2) => {
@@ -308,8 +321,11 @@ impl Round {
         let was_there = replaced.as_ref().is_some_and(|(_, new)| in_service(self, new));
         let ran = running.wait(self.array.patience.work)?;
         let Some((index, new)) = replaced else { return Ok(()) };
+        let succeeds = !self.array.harmed.contains_key(&index);
         if ran.code == 0 {
-            // It came to its end before the kill, and said that the replacement is whole.
+            // It came to its end before the kill, and said that the replacement is whole. The one before may
+            // still be named.
+            self.extras.extend(succeeds.then(|| self.array.members[index].file.clone()));
             self.moved(index, new);
             return Ok(());
         }
@@ -320,7 +336,11 @@ impl Round {
             }
             return Ok(());
         }
-        self.displace(index, new);
+        if succeeds {
+            self.stand_beside(index, new);
+        } else {
+            self.displace(index, new);
+        }
         Ok(())
     }
 
@@ -333,6 +353,7 @@ impl Round {
             self.extras.push(old);
         }
         self.array.members[index].older = None;
+        self.array.away.remove(&index);
         self.array.harmed.insert(index, harm);
     }
 
@@ -355,6 +376,7 @@ impl Round {
                 Event::Status,
                 Event::Scrub,
                 Event::Replace,
+                Event::Succeed,
                 Event::Commit,
             ];
             match *self.rng.pick(&events) {
@@ -367,6 +389,7 @@ impl Round {
                 Event::Scrub => self.work_on_stopped("scrub")?,
                 Event::Commit => self.work_on_stopped("commit")?,
                 Event::Replace => self.replace_in_stopped()?,
+                Event::Succeed => self.succeed_in_stopped()?,
             }
         }
         Ok(())
@@ -528,7 +551,7 @@ impl Round {
     }
 
     /// The kernel may still be closing the files of a server that was killed.
-    fn run_when_free(&mut self, args: Vec<String>) -> Result<crate::program::Ran, Verdict> {
+    pub(crate) fn run_when_free(&mut self, args: Vec<String>) -> Result<crate::program::Ran, Verdict> {
         let deadline = Deadline::after(self.array.patience.request);
         loop {
             let ran = self.array.run(args.clone(), self.array.patience.work)?;
@@ -539,6 +562,16 @@ impl Round {
         }
     }
 
+    /// A command that is killed at some moment.
+    pub(crate) fn kill_soon(&mut self, args: Vec<String>) -> Result<(), Verdict> {
+        let running = self.array.launch(args)?;
+        thread::sleep(Duration::from_micros(self.rng.below(60_000)));
+        running.kill();
+        running.wait(self.array.patience.request)?;
+        self.array.tell("  killed");
+        Ok(())
+    }
+
     /// A member that is gone or out of service is replaced while nobody serves the array.
     fn replace_in_stopped(&mut self) -> Result<(), Verdict> {
         let out = self.array.harmed.iter().find(|(_, harm)| harm.out || harm.gone).map(|(&index, _)| index);
@@ -547,11 +580,7 @@ impl Round {
         paths.extend(self.extras.clone());
         let (args, new) = self.replace_args(paths, index);
         if self.may_kill() && self.rng.percent(40) {
-            let running = self.array.launch(args)?;
-            thread::sleep(Duration::from_micros(self.rng.below(60_000)));
-            running.kill();
-            running.wait(self.array.patience.request)?;
-            self.array.tell("  killed");
+            self.kill_soon(args)?;
             if members::has_superblock(&self.array.dir.join(&new)) {
                 self.displace(index, new);
             }

@@ -20,9 +20,11 @@ pub mod ledger;
 pub mod members;
 pub mod nbd;
 pub mod program;
+mod returns;
 pub mod rng;
 pub mod round;
 pub mod shape;
+mod succeed;
 pub mod traffic;
 pub mod verdict;
 

@@ -26,7 +26,7 @@ elastripe-ordeal --seed S                 one round, with what happened in it
   --keep             keep the directories of rounds that failed
   --without NAME     leave something out: truncate, discard, idle, metadata, beyond; may be given several times
   --canary NAME      the harness lies, and must find itself out: lost-write, lost-request, flipped-bit, rolled-back,
-                     says-healthy, says-panic, lost-member, lost-server, lost-chunks";
+                     says-healthy, says-panic, lost-member, lost-server, lost-chunks, stale-return, blank-successor";
 
 struct Args {
     seed: u64,

@@ -26,6 +26,10 @@ pub struct Binary {
     pub stop_force: Option<&'static str>,
     /// How often `serve` looks at its metadata unasked.
     pub patrol: Option<&'static str>,
+    /// Whether members that left can come back.
+    pub online: bool,
+    /// Whether a member that works stays in service while it is replaced.
+    pub succeeds: bool,
 }
 
 impl Binary {
@@ -41,6 +45,8 @@ impl Binary {
             replace_yes: has("replace", "--yes")?,
             stop_force: has("stop", "--force")?,
             patrol: has("serve", "--patrol")?,
+            online: has("online", "--device")?.is_some(),
+            succeeds: has("replace", "--fail-first")?.is_some(),
         })
     }
 }

@@ -295,6 +295,7 @@ impl Round {
                 // The newest records may be dropped, said so, if what they name is damaged beyond what the
                 // array bears.
                 self.older = self.array.beyond && line.contains("dropped");
+                self.array.away.values_mut().for_each(|same| *same = false);
                 self.array.tell(format!("  serving; {line}"));
                 return Ok(Ok(server));
             }
@@ -318,6 +319,12 @@ impl Round {
         }
         if self.array.canary == Some(Canary::SaysHealthy) {
             self.fail_one()?;
+        }
+        if self.array.canary == Some(Canary::StaleReturn) {
+            self.lie_about_return()?;
+        }
+        if self.array.canary == Some(Canary::BlankSuccessor) {
+            self.lie_about_successor()?;
         }
         for _ in 0..self.rng.between(0, 2) {
             let lanes = self.start_lanes();
@@ -343,7 +350,7 @@ impl Round {
         self.end(server, end, lanes)
     }
 
-    fn start_lanes(&mut self) -> Vec<JoinHandle<()>> {
+    pub(crate) fn start_lanes(&mut self) -> Vec<JoinHandle<()>> {
         let count = if self.rng.percent(50) { 1 } else { self.rng.between(2, 4) };
         let requests = self.rng.between(20, 200) / count;
         let mut lanes = Vec::new();
@@ -408,7 +415,7 @@ impl Round {
     }
 }
 
-fn join(lanes: Vec<JoinHandle<()>>) {
+pub(crate) fn join(lanes: Vec<JoinHandle<()>>) {
     for lane in lanes {
         // A thread that panicked has left a request without an answer, which is found out.
         let _ = lane.join();

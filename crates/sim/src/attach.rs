@@ -15,20 +15,31 @@ pub(crate) struct Plugged {
     is_stale: bool,
     /// Its content, unless it is the one in the device's place.
     image: Option<Image>,
+    /// The one on the shelf, which may have succeeded the member.
+    is_shelf: bool,
 }
 
-/// A superblock, the device it is of, and whether that must not be accepted.
-type Found = (u16, bool, Superblock);
+/// A superblock, and the device it is of.
+struct Found {
+    dev: u16,
+    /// It must not be accepted.
+    is_stale: bool,
+    is_shelf: bool,
+    superblock: Superblock,
+}
 
 impl Machine {
     /// Which disks are there, and what the array makes of their superblocks, in any order: of each shard who
     /// is in service.
     pub fn attach(&mut self) -> Result<Vec<Arrangement>, Violation> {
         let plugged = self.plug_in();
-        let mut arrangements = Vec::new();
+        let (mut arrangements, mut succeeded) = (Vec::new(), Vec::new());
         for shard in 0..self.shard_count() {
-            arrangements.push(self.attach_shard(&plugged, shard)?);
+            let (arrangement, by_shelf) = self.attach_shard(&plugged, shard)?;
+            arrangements.push(arrangement);
+            succeeded.push(by_shelf);
         }
+        self.place_shelf(&succeeded)?;
         for dev in 0..self.member_count() {
             let is_member = |of: &Arrangement| of.places[usize::from(dev)].is_some();
             self.world.change().set_present(dev, arrangements.iter().any(is_member));
@@ -39,6 +50,35 @@ impl Machine {
         Ok(arrangements)
     }
 
+    /// The disk on the shelf has succeeded a member, for all shards or for none.
+    fn place_shelf(&mut self, succeeded: &[Option<u16>]) -> Result<(), Violation> {
+        if succeeded.iter().any(|&dev| dev != succeeded[0]) {
+            return Err(violation!("a device succeeds a member in some shards: {succeeded:?}"));
+        }
+        if let Some(dev) = succeeded[0] {
+            self.say(|| format!("the device on the shelf has succeeded device {dev}"));
+            // After a kill that may be in a cache only; were it lost now, the one before it would count
+            // again. Both would be found, but the world has one disk for each place: it is settled here.
+            let shelf = self.member_count();
+            self.world.change().settle(shelf);
+            // Who else knows of it is not certain; if the one before it comes back alone, it holds
+            // everything, too.
+            self.install_shelf(dev, false);
+        }
+        Ok(())
+    }
+
+    /// The disk on the shelf is the member from now on; the one before it comes back at times, and is
+    /// refused, once all others know of it.
+    pub fn install_shelf(&mut self, dev: u16, excluded: bool) {
+        let shelf = self.member_count();
+        self.world.change().swap(dev, shelf);
+        let image = self.world.look().disk(shelf).view().clone();
+        self.retired[usize::from(dev)] = Some(Retired { image, excluded });
+        self.standing[usize::from(dev)].lost = false;
+        self.succeeded = None;
+    }
+
     /// The disks that are there.
     pub fn plug_in(&mut self) -> Vec<Plugged> {
         let mut plugged = Vec::new();
@@ -47,23 +87,30 @@ impl Machine {
             let standing = self.standing[usize::from(dev)];
             let may_be_absent = self.suspects.contains(&dev) && !self.is_split();
             let absent = standing.lost || (may_be_absent && self.rng.chance(1, 6));
-            if !absent && self.has_superblock(self.world.look().disk(dev).durable(), dev) {
-                plugged.push(Plugged { dev, is_stale: false, image: None });
+            if !absent && self.has_superblock(self.world.look().disk(dev).view(), dev) {
+                plugged.push(Plugged { dev, is_stale: false, image: None, is_shelf: false });
             }
             // A disk that left the array earlier is plugged in again, perhaps in addition.
             if let Some(Retired { image, excluded: true }) = &self.retired[usize::from(dev)]
                 && self.rng.chance(1, 3)
                 && self.has_superblock(image, dev)
             {
-                plugged.push(Plugged { dev, is_stale: true, image: Some(image.clone()) });
+                plugged.push(Plugged { dev, is_stale: true, image: Some(image.clone()), is_shelf: false });
             }
             // So is a lost one, whose absence the array has meanwhile noted.
             if standing.lost
                 && standing.excluded == all
                 && self.rng.chance(1, 2)
-                && self.has_superblock(self.world.look().disk(dev).durable(), dev)
+                && self.has_superblock(self.world.look().disk(dev).view(), dev)
             {
-                plugged.push(Plugged { dev, is_stale: true, image: None });
+                plugged.push(Plugged { dev, is_stale: true, image: None, is_shelf: false });
+            }
+        }
+        let shelf = self.member_count();
+        if let Some(dev) = self.succeeded {
+            let image = self.world.look().disk(shelf).view().clone();
+            if self.has_superblock(&image, dev) {
+                plugged.push(Plugged { dev, is_stale: false, image: Some(image), is_shelf: true });
             }
         }
         plugged
@@ -77,19 +124,27 @@ impl Machine {
     /// The superblocks of a shard, in any order.
     fn find(&mut self, plugged: &[Plugged], shard: u16) -> Vec<Found> {
         let mut found = Vec::new();
-        for Plugged { dev, is_stale, image } in plugged {
+        for &Plugged { dev, is_stale, ref image, is_shelf } in plugged {
             let superblock = match image {
-                Some(image) => self.superblock_in(image, *dev, shard),
-                None => self.superblock_on(*dev, shard),
+                Some(image) => self.superblock_in(image, dev, shard),
+                None => self.superblock_seen(dev, shard),
             };
-            let is_stale = *is_stale || self.standing[usize::from(*dev)].is_excluded(shard);
-            found.extend(superblock.map(|superblock| (*dev, is_stale, superblock)));
+            let is_excluded = !is_shelf && self.standing[usize::from(dev)].is_excluded(shard);
+            let is_stale = is_stale || is_excluded;
+            found.extend(superblock.map(|superblock| Found { dev, is_stale, is_shelf, superblock }));
         }
         self.say(|| {
-            let one = |(dev, old, s): &Found| {
+            let one = |Found { dev, is_stale, is_shelf, superblock: s }: &Found| {
+                let old = *is_stale || *is_shelf;
                 format!(
                     "{dev}{} serial {} epoch {} number {}",
-                    if *old { " (stale)" } else { "" },
+                    if !old {
+                        ""
+                    } else if *is_shelf {
+                        " (shelf)"
+                    } else {
+                        " (stale)"
+                    },
                     s.serial,
                     s.epoch,
                     s.config_seq
@@ -104,33 +159,39 @@ impl Machine {
     /// What a shard makes of what is there.
     pub fn arrange_shard(&mut self, plugged: &[Plugged], shard: u16) -> Result<Arrangement, AssembleError> {
         let found = self.find(plugged, shard);
-        arrange(&found.into_iter().map(|(_, _, superblock)| superblock).collect::<Vec<_>>())
+        arrange(&found.into_iter().map(|found| found.superblock).collect::<Vec<_>>())
     }
 
-    fn attach_shard(&mut self, plugged: &[Plugged], shard: u16) -> Result<Arrangement, Violation> {
+    /// Also the member whose place the device on the shelf has.
+    fn attach_shard(
+        &mut self,
+        plugged: &[Plugged],
+        shard: u16,
+    ) -> Result<(Arrangement, Option<u16>), Violation> {
+        let mut succeeded = None;
         let found = self.find(plugged, shard);
-        let superblocks: Vec<Superblock> =
-            found.iter().map(|(_, _, superblock)| superblock.clone()).collect();
+        let superblocks: Vec<Superblock> = found.iter().map(|found| found.superblock.clone()).collect();
         let arrangement =
             arrange(&superblocks).map_err(|e| violation!("the members cannot be arranged: {e}"))?;
         for dev in 0..self.member_count() {
             let place = arrangement.places[usize::from(dev)];
             match place.map(|place| &found[place]) {
-                Some((of, _, _)) if *of != dev => {
+                Some(Found { dev: of, .. }) if *of != dev => {
                     return Err(violation!("device {of} was put in the place of {dev}"));
                 }
-                Some((_, true, superblock)) => {
+                Some(Found { is_stale: true, superblock, .. }) => {
                     return Err(violation!(
                         "a stale device was accepted as device {dev}: its superblock has number {}, the newest {}",
                         superblock.config_seq,
                         arrangement.newest.config_seq
                     ));
                 }
+                Some(Found { is_shelf: true, .. }) => succeeded = Some(dev),
                 Some(_) => {}
                 None if self.suspects.contains(&dev) => {}
                 None => return Err(violation!("device {dev} has no fault, and was refused")),
             }
         }
-        Ok(arrangement)
+        Ok((arrangement, succeeded))
     }
 }

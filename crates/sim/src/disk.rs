@@ -75,6 +75,14 @@ impl Disk {
         Self { view: image.clone(), durable: image, cached: Vec::new(), writes: 0 }
     }
 
+    /// It is larger from now on; what is new reads as zeros.
+    pub fn enlarge(&mut self, more_bytes: u64) {
+        let more = usize::try_from(more_bytes).map_or(0, |bytes| bytes / BLOCK_BYTES);
+        let blocks = self.durable.len() + more;
+        self.durable.resize(blocks, None);
+        self.view.resize(blocks, None);
+    }
+
     /// Its size.
     pub fn size_bytes(&self) -> u64 {
         (self.durable.len() * BLOCK_BYTES) as u64
@@ -83,6 +91,16 @@ impl Disk {
     /// What survives a power cut at this moment for certain.
     pub fn durable(&self) -> &Image {
         &self.durable
+    }
+
+    /// Whether nothing of it is volatile.
+    pub fn is_durable(&self) -> bool {
+        self.cached.is_empty()
+    }
+
+    /// What a read sees.
+    pub fn view(&self) -> &Image {
+        &self.view
     }
 
     /// Fills `into` from `offset_bytes` on; `false` past the end.

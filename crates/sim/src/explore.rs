@@ -89,9 +89,12 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let ruin = if pinned.ruin { " --ruin" } else { "" };
     let rot = if pinned.rot { " --rot" } else { "" };
     let returns = if pinned.returns { " --returns" } else { "" };
+    let succeeds = if pinned.succeeds { " --succeeds" } else { "" };
+    let hangs = if pinned.hangs { " --hangs" } else { "" };
+    let grows = if pinned.grows { " --grows" } else { "" };
     let shards = pinned.shards.map(|shards| format!(" --shards {shards}")).unwrap_or_default();
     format!(
-        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{shards}{scarce}{blackouts}{ruin}{rot}{returns} --verbose"
+        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{shards}{scarce}{blackouts}{ruin}{rot}{returns}{succeeds}{hangs}{grows} --verbose"
     )
 }
 
@@ -131,6 +134,8 @@ pub fn explore(
                     sums.total.untorn += outcome.untorn;
                     sums.tearing += u64::from(outcome.tearable > 0);
                     sums.total.kept += outcome.kept;
+                    sums.total.succeeded += outcome.succeeded;
+                    sums.total.grown += outcome.grown;
                     sums.total.returned += outcome.returned;
                     sums.total.pages_read += outcome.pages_read;
                     sums.total.replayed += outcome.replayed;

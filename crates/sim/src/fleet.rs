@@ -1,9 +1,9 @@
 //! The shards of a volume side by side: which of them has what of a request, whose turn it is, and what
 //! several answer as one.
 
-use crate::port::Shard;
+use crate::port::{Port, Shard};
 use array::{Done, Engine, EngineError, Health};
-use block::{DevIndex, Fan, Interleave, Place, Pool, Run, SECTOR_BYTES, Share, Slot};
+use block::{DevIndex, Fan, Interleave, Paired, Place, Pool, Run, SECTOR_BYTES, Share, Slice, Slot};
 use format::MemberState;
 
 /// See the module's documentation. After damage beyond the promise a single shard of several may be looked at
@@ -71,6 +71,16 @@ impl Fleet {
 
     pub fn shard_ref(&self, at: usize) -> &Shard {
         &self.shards[at]
+    }
+
+    /// The devices of a shard: it is not woken.
+    pub fn devices(&mut self, at: usize) -> &mut Paired<Slice<Port>> {
+        self.shards[at].devices()
+    }
+
+    /// Whether a member of any shard has a partner.
+    pub fn has_pair(&self) -> bool {
+        self.shards.iter().any(|shard| shard.devices_ref().state().is_some())
     }
 
     /// The engine of a shard: whoever asks it for anything wakes it.
@@ -202,6 +212,8 @@ impl Fleet {
     pub fn turn(&mut self, at: usize, now_ns: u64) -> bool {
         self.shards[at].engine().set_now(now_ns);
         let more = self.shards[at].turn();
+        let stranded = self.engine_ref(at).stranded().filter(|_| !more);
+        assert_eq!(stranded, None, "shard {at} would wait for ever");
         self.awake[at] = more;
         more
     }

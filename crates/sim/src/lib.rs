@@ -13,7 +13,10 @@
 //! | discard | what was discarded reads as something else from then on; volatile and reordered like a write |
 //! | EIO | a read, write or flush fails, and does nothing |
 //! | no room | some writes to any device find no room and do nothing, for a while, also during assembly |
-//! | hang | a device does not answer, for a while or for ever; what was given up meanwhile may take effect later |
+//! | hang | a device does not answer (all, or some kinds of requests), for a while or for ever; what was given up meanwhile takes effect later or never, also on a disk that was taken out, or after a power cut |
+//! | late | a device answers late, but in time: no fault |
+//! | shelf | more devices than the code tolerates do not answer for a while |
+//! | stop | the process does not run for a while, and devices do not wait for it |
 //! | loss | at any operation, or with a power cut, a device is gone for good |
 //! | misdirected write | a write of user content lands at another place of the same device; of several shards any write, also at the same place of another shard's slice |
 //! | bit rot | bits of what is stored flip, anywhere on the device, metadata included, or in every block of an area of metadata |
@@ -56,7 +59,8 @@
 //!
 //! # Where things are
 //!
-//! `disk` a device's cache and what survives; `world` operations, delays, faults; `trap` faults that wait;
+//! `disk` a device's cache and what survives; `world` operations, delays, faults, devices that do not answer;
+//! `trap` faults that wait;
 //! `port` the devices as a shard has them; `attach` which of them are there at a start; `oracle` what a
 //! sector may hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond
 //! the promise; `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its
@@ -72,6 +76,7 @@ mod course;
 mod disk;
 mod explore;
 mod fleet;
+mod growth;
 mod life;
 mod machine;
 mod oracle;

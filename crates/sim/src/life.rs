@@ -10,7 +10,7 @@ use crate::swarm::Pinned;
 use crate::violation;
 use crate::violation::Violation;
 use array::{Array, RecoveryReport, arrange};
-use block::{Random as _, Slice, mix};
+use block::{Paired, Random as _, Slice, mix};
 
 /// Runs the world of a seed.
 pub fn run(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, Violation> {
@@ -60,10 +60,12 @@ impl Machine {
             self.say(|| "stopped in order".into());
         }
         self.enter(Part::Loss);
-        if !blackout {
+        let shelf = self.shelf.take().is_some();
+        if !blackout && !shelf {
             self.power_off();
             return Ok(());
         }
+        self.mended = None;
         self.cut_power();
         self.note_excluded()
     }
@@ -71,7 +73,7 @@ impl Machine {
     /// A last start without power cuts: everything is read and checked, then the array stops in order and
     /// starts clean.
     pub fn finale(&mut self) -> Result<(), Violation> {
-        self.swarm.rotting = false;
+        (self.swarm.rotting, self.swarm.succeeds) = (false, false);
         let (shards, _) = loop {
             if let Some(started) = self.assemble(false)? {
                 break started.into_iter().unzip::<_, _, Vec<Shard>, Vec<RecoveryReport>>();
@@ -115,8 +117,9 @@ impl Machine {
         }
         let nonce = mix(self.rng.word());
         let devices = Slice::new(copy.port(shard), self.swarm.config.sibling(shard).slice_extents());
-        let (mut replayed, report) = Array::assemble(devices, &arrangement, nonce, self.swarm.options)
-            .map_err(|e| violation!("a copy cannot be assembled: {e}"))?;
+        let (mut replayed, report) =
+            Array::assemble(Paired::new(devices), &arrangement, nonce, self.swarm.options)
+                .map_err(|e| violation!("a copy cannot be assembled: {e}"))?;
         replayed.bring_all_pages().map_err(|e| violation!("a page of a copy is nowhere: {e}"))?;
         check::same_state(live.engine_ref(), replayed.engine_ref(), &report)
     }

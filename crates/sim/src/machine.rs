@@ -11,7 +11,7 @@ use crate::violation;
 use crate::violation::Violation;
 use crate::world::World;
 use array::{Arrangement, Array, AssembleError, NewArray, RecoveryReport, create_shards};
-use block::{DevIndex, Random as _, SECTOR_BYTES, Slice, mix};
+use block::{DevIndex, Paired, Random as _, SECTOR_BYTES, Slice, mix};
 use format::{ArrayConfig, ArrayUuid, MemberState, Superblock};
 use std::collections::BTreeSet;
 
@@ -44,6 +44,10 @@ pub struct Outcome {
     pub refused: u64,
     /// Code words that a rebuild found done by one before a restart.
     pub kept: u64,
+    /// Members that another device succeeded.
+    pub succeeded: u64,
+    /// Times that an array took the room of larger devices.
+    pub grown: u64,
     /// Devices that a scrub or the patrol made whole.
     pub healed: u64,
     /// Devices that came back, and were rebuilt by what they had missed.
@@ -124,12 +128,16 @@ pub(crate) struct Machine {
     pub world: Shared,
     pub oracle: Oracle,
     pub suspects: BTreeSet<u16>,
+    /// Devices that do not answer for a while, more than the code tolerates, and until when.
+    pub shelf: Option<(Vec<u16>, u64)>,
     /// Damage done so far.
     pub hurts: u64,
     /// The next power cut comes because this device was made whole.
     pub mended: Option<u16>,
     pub standing: Vec<Standing>,
     pub retired: Vec<Option<Retired>>,
+    /// The member that the device on the shelf may have succeeded.
+    pub succeeded: Option<u16>,
     pub serial: u32,
     pub outcome: Outcome,
     pub verbose: bool,
@@ -174,15 +182,18 @@ impl Machine {
         let starts = (0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect();
         world.change().set_data_start(starts, n);
         world.change().set_strides(&strides);
+        world.change().add_shelf(sizes.iter().copied().max().unwrap_or(0));
         let sectors = usize::try_from(swarm.config.whole_volume_bytes() / SECTOR_BYTES);
         let mut machine = Self {
             oracle: Oracle::new(sectors.map_err(|_| violation!("a volume too large to be simulated"))?),
             world,
             suspects: BTreeSet::new(),
+            shelf: None,
             hurts: 0,
             mended: None,
             standing: vec![Standing::default(); sizes.len()],
             retired: vec![None; sizes.len()],
+            succeeded: None,
             serial: 1000,
             outcome: Outcome::default(),
             now_ns: 0,
@@ -239,6 +250,11 @@ impl Machine {
         self.superblock_in(self.world.look().disk(dev).durable(), dev, shard)
     }
 
+    /// The same of what a server finds that starts now.
+    pub fn superblock_seen(&self, dev: u16, shard: u16) -> Option<Superblock> {
+        self.superblock_in(self.world.look().disk(dev).view(), dev, shard)
+    }
+
     /// Writes an empty array. If there are several shards power may fail meanwhile: then there is none, or it
     /// has all its shards.
     fn create(&mut self) -> Result<(), Violation> {
@@ -288,7 +304,8 @@ impl Machine {
 
     /// A device that may be hurt now: one that is anyway, or another while there is room for it.
     pub fn draw_victim(&mut self) -> Option<u16> {
-        if !self.swarm.faults || self.world.look().has_blackout() || self.is_split() {
+        let waits = self.world.look().has_blackout() || self.shelf.is_some();
+        if !self.swarm.faults || waits || self.is_split() {
             return None;
         }
         if self.suspects.len() < self.budget() && self.rng.chance(2, 3) {
@@ -358,6 +375,22 @@ impl Machine {
         let tear = self.swarm.tear;
         self.say(|| format!("power off, {tear:?}"));
         self.world.change().power_cycle(tear);
+        if self.last_cut {
+            self.world.change().lay_ghosts();
+        }
+        self.note_crash();
+    }
+
+    /// The server is killed: the devices keep their caches, for a power cut to come.
+    fn kill(&mut self) {
+        self.say(|| "killed".into());
+        self.world.change().kill();
+        self.note_crash();
+    }
+
+    fn note_crash(&mut self) {
+        let haunted = self.world.look().haunted();
+        haunted.into_iter().for_each(|dev| self.hurt(dev, Hurt::Anything));
         // Superblocks that name all there is stand in for the frame that would have come next.
         if self.last_cut && !(0..self.shard_count()).all(|shard| self.is_confirmed(shard)) {
             self.oracle.crashed_before_ruin();
@@ -368,9 +401,15 @@ impl Machine {
         self.outcome.crashes += 1;
     }
 
-    /// Power is cut, and may take devices with it.
+    /// Power is cut, or the server is killed; that may take devices with it.
     pub fn power_off(&mut self) {
-        self.cut_power();
+        // From a generator of its own: worlds in which nobody is killed stay what they were before.
+        if self.swarm.kills && !self.last_cut && self.rng.clone().fork().chance(1, 2) {
+            self.kill();
+        } else {
+            self.cut_power();
+        }
+        self.lose_shelf();
         if let Some(dev) = self.mended.take() {
             return self.lose_others(dev);
         }
@@ -384,6 +423,21 @@ impl Machine {
         }
     }
 
+    /// The device on the shelf is lost: if it has succeeded a member, that is a loss like any other.
+    fn lose_shelf(&mut self) {
+        let Some(dev) = self.succeeded else { return };
+        let bears = self.suspects.contains(&dev) || self.suspects.len() < self.budget();
+        if self.swarm.faults && bears && !self.is_split() && self.rng.clone().fork().chance(1, 3) {
+            self.say(|| "the device on the shelf is lost".into());
+            self.suspects.insert(dev);
+            self.standing[usize::from(dev)].tainted = true;
+            let shelf = self.member_count();
+            let blocks = self.world.look().disk(shelf).view().len();
+            self.world.change().replace(shelf, vec![None; blocks]);
+            self.succeeded = None;
+        }
+    }
+
     pub fn lose(&mut self, dev: u16) {
         self.say(|| format!("device {dev} is lost"));
         self.suspects.insert(dev);
@@ -394,6 +448,7 @@ impl Machine {
     /// Assembles the array, power cuts during that included.
     pub fn power_on(&mut self) -> Result<Vec<Shard>, Violation> {
         let trouble = self.keeps(Part::Trouble);
+        self.grow_up(trouble)?;
         loop {
             let recrash = self.swarm.crashes && self.rng.chance(self.swarm.odds.recrash, 1000) && trouble;
             // An assembly that ends for want of room is like one that a power cut ends.
@@ -453,7 +508,8 @@ impl Machine {
         arrangement: &Arrangement,
         nonce: u64,
     ) -> Result<Option<(Shard, RecoveryReport)>, Violation> {
-        let result = Array::assemble(self.devices_of(shard), arrangement, nonce, self.swarm.options);
+        let devices = Paired::new(self.devices_of(shard));
+        let result = Array::assemble(devices, arrangement, nonce, self.swarm.options);
         if self.world.look().is_crashed() {
             return Ok(None);
         }
@@ -463,6 +519,7 @@ impl Machine {
             return Ok(None);
         }
         let (mut array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
+        self.note_size(array.engine_ref().store().config)?;
         array.engine().set_unix_time(NOW_UNIX_S);
         for dev in 0..self.member_count() {
             // From here on the superblocks of the others say that this one is out.
@@ -504,7 +561,7 @@ impl Machine {
         self.world.change().set_trap(trap);
     }
 
-    fn trap_assembly(&mut self) {
+    pub(crate) fn trap_assembly(&mut self) {
         let Some(dev) = self.draw_victim() else { return };
         let trap = match self.rng.below(4) {
             0 => Trap::Read { dev, count: self.rng.within(1, 50) as u32 },

@@ -19,6 +19,9 @@ elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many wo
   --ruin         every world ends with damage beyond what the code tolerates
   --rot          most damage is done to metadata, and scrubs are many
   --returns      members leave and come back over and over
+  --succeeds     members that work get successors over and over
+  --hangs        most faults are devices that do not answer, or late
+  --grows        the devices become larger before most sessions, and the array grows
   --keep LIST    with --seed: only these parts of the world, as --shrink prints them
   --with LIST    with --seed: simpler than drawn, as --shrink prints it
   --threads N    threads, all cores by default
@@ -90,6 +93,9 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--blackouts" => parsed.pinned.blackouts = true,
             "--rot" => parsed.pinned.rot = true,
             "--returns" => parsed.pinned.returns = true,
+            "--succeeds" => parsed.pinned.succeeds = true,
+            "--hangs" => parsed.pinned.hangs = true,
+            "--grows" => parsed.pinned.grows = true,
             "--scarce" => {
                 let value = args.next().ok_or("--scarce needs a name")?;
                 let scarce = Scarce::ALL.iter().find(|(name, _)| *name == value);
@@ -134,7 +140,7 @@ fn command(seed: u64, args: &Args, reduction: Option<&Reduction>) -> String {
 fn shrink_seed(seed: u64, args: &Args) -> ExitCode {
     let shrunk = match shrink(seed, args.pinned) {
         Ok(shrunk) => shrunk,
-        Err(outcome) => return report(seed, args, Ok(outcome)),
+        Err(outcome) => return report(seed, args, Ok(*outcome)),
     };
     say(format_args!("seed {seed}: {}", shrunk.violation));
     say(format_args!("whole:  {}", shrunk.before));
@@ -201,7 +207,7 @@ fn main() -> ExitCode {
     let rate = seen.worlds as f64 / seen.seconds;
     say(format_args!(
         "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
-         {} blocks of several chunks that a cut might have torn in {} worlds ({} of them there), {} stripes replaced, {} kept by rebuilds, {} members back, {} pages read again, {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
+         {} blocks of several chunks that a cut might have torn in {} worlds ({} of them there), {} stripes replaced, {} kept by rebuilds, {} members back, {} succeeded, {} times grown, {} pages read again, {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
         seen.worlds,
         args.from,
         seen.seconds,
@@ -215,6 +221,8 @@ fn main() -> ExitCode {
         seen.total.replaced,
         seen.total.kept,
         seen.total.returned,
+        seen.total.succeeded,
+        seen.total.grown,
         seen.total.pages_read,
         seen.total.replayed,
         seen.total.dropped,

@@ -15,6 +15,7 @@
 //! same CRC-32C.
 
 use block::mix;
+use format::ArrayConfig;
 use std::fmt;
 use std::ops::Range;
 
@@ -53,6 +54,8 @@ pub struct Oracle {
     unsettled_from: usize,
     /// Sectors of the largest block that the array promises not to tear.
     pub untorn: u64,
+    /// What the array may have become when power failed while it was growing, besides what it was.
+    pub growing: Vec<ArrayConfig>,
     clock: u64,
 }
 
@@ -160,6 +163,7 @@ impl Oracle {
             unconfirmed: Vec::new(),
             unsettled_from: 1,
             untorn: 0,
+            growing: Vec::new(),
             clock: 1,
         }
     }
@@ -168,6 +172,13 @@ impl Oracle {
     pub fn now(&mut self) -> u64 {
         self.clock += 1;
         self.clock
+    }
+
+    /// The volume is larger from now on: what is new holds zeros.
+    pub fn enlarge(&mut self, sector_count: usize) {
+        let more = sector_count.saturating_sub(self.sectors.len());
+        self.sectors.resize(self.sectors.len() + more, vec![0]);
+        self.facts[0].count += u64::try_from(more).expect("a volume that can be simulated");
     }
 
     /// Sectors of the volume.

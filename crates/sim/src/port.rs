@@ -1,15 +1,15 @@
 //! The world as the machine and the shards of an array hold it, all of them the same one.
 
 use crate::disk::{BLOCK_BYTES, Block, bytes_of};
-use crate::world::World;
+use crate::world::{BESIDE, World};
 use array::Array;
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Pool, Slice};
+use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, Paired, Pool, Slice};
 use format::{ArrayUuid, Superblock};
 use std::cell::{Ref, RefCell, RefMut};
 use std::rc::Rc;
 
 /// One shard as it runs.
-pub type Shard = Array<Slice<Port>>;
+pub type Shard = Array<Paired<Slice<Port>>>;
 
 /// The newest superblock in a slice of a device, as a power cut at this moment would leave it; `array` is the
 /// shard's UUID.
@@ -42,7 +42,12 @@ impl Shared {
 
     /// The devices as a shard drives them.
     pub fn port(&self, shard: u16) -> Port {
-        Port { world: self.clone(), shard }
+        Port { world: self.clone(), shard, first: 0 }
+    }
+
+    /// A device that is no member, as a shard drives it beside those: its number is 0 there.
+    pub fn port_of(&self, shard: u16, dev: u16) -> Port {
+        Port { world: self.clone(), shard: shard + BESIDE, first: dev }
     }
 }
 
@@ -51,11 +56,23 @@ impl Shared {
 pub struct Port {
     world: Shared,
     shard: u16,
+    /// The device that is number 0.
+    first: u16,
+}
+
+impl Port {
+    fn of(&self, dev: DevIndex) -> DevIndex {
+        DevIndex::new(self.first + dev.get())
+    }
 }
 
 impl DeviceSet for Port {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
-        self.world.change().submit(self.shard, pool, ops);
+        if self.first == 0 {
+            return self.world.change().submit(self.shard, pool, ops);
+        }
+        let ops: Vec<DeviceOp> = ops.iter().map(|op| DeviceOp { dev: self.of(op.dev), ..*op }).collect();
+        self.world.change().submit(self.shard, pool, &ops);
     }
 
     fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
@@ -67,22 +84,22 @@ impl DeviceSet for Port {
     }
 
     fn give_up(&mut self, dev: DevIndex) {
-        self.world.change().give_up(self.shard, dev);
+        self.world.change().give_up(self.shard, self.of(dev));
     }
 
     fn size_bytes(&self, dev: DevIndex) -> u64 {
-        self.world.look().size_bytes(self.shard, dev)
+        self.world.look().size_bytes(self.shard, self.of(dev))
     }
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.world.change().read_now((self.shard, dev), offset_bytes, into)
+        self.world.change().read_now((self.shard, self.of(dev)), offset_bytes, into)
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.world.change().write_now((self.shard, dev), offset_bytes, from)
+        self.world.change().write_now((self.shard, self.of(dev)), offset_bytes, from)
     }
 
     fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.world.change().flush_now((self.shard, dev))
+        self.world.change().flush_now((self.shard, self.of(dev)))
     }
 }

@@ -126,7 +126,10 @@ impl Machine {
     fn heal(&mut self, fleet: &Fleet, dev: u16) {
         let standing = self.standing[usize::from(dev)];
         let out = standing.lost || standing.excluded != 0 || standing.replacement;
-        if out || fleet.state(dev) != MemberState::Healthy {
+        // What ails its partner can take it along.
+        let shelf = self.member_count();
+        let is_paired = self.succeeded == Some(dev) && self.world.look().may_fail(shelf);
+        if out || is_paired || fleet.state(dev) != MemberState::Healthy {
             return;
         }
         self.say(|| format!("device {dev} is whole again"));

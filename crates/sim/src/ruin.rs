@@ -21,7 +21,7 @@ use crate::violation;
 use crate::violation::Violation;
 use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arrange};
 use block::{ChunkIndex, DevIndex, Seq};
-use block::{Random as _, mix};
+use block::{Paired, Random as _, mix};
 use format::{
     BlockExpect, CheckpointHeader, FormatError, FrameExpect, Superblock, decode_checkpoint_header,
     decode_frame,
@@ -79,6 +79,11 @@ type Place = (u16, usize);
 impl Machine {
     /// See the module's documentation.
     pub fn ruin(&mut self) -> Result<(), Violation> {
+        // Who is a member is decided before anything is damaged.
+        self.swarm.succeeds = false;
+        if self.succeeded.is_some() {
+            self.attach()?;
+        }
         self.ruined = true;
         for shard in 0..self.shard_count() {
             self.forced = false;
@@ -350,7 +355,8 @@ impl Machine {
             self.world.change().crash_after(events);
         }
         let nonce = mix(self.rng.word());
-        let result = Array::assemble(self.devices_of(shard), &arrangement, nonce, self.swarm.options);
+        let result =
+            Array::assemble(Paired::new(self.devices_of(shard)), &arrangement, nonce, self.swarm.options);
         if self.world.look().is_crashed() {
             return Ok(Start::Crashed);
         }

@@ -183,6 +183,9 @@ impl Script {
             blackouts: false,
             ruin: false,
             returns: false,
+            kills: false,
+            succeeds: false,
+            hangs: false,
         }
     }
 

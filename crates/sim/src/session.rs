@@ -6,8 +6,10 @@ mod judge;
 mod level;
 mod log_order;
 mod ruined;
+mod silence;
 mod steer;
 mod submit;
+mod succeed;
 
 use crate::check;
 use crate::course::Part;
@@ -26,6 +28,7 @@ use format::{CheckpointKind, MemberState};
 use level::Rumour;
 use log_order::LogOrder;
 use std::collections::{BTreeMap, BTreeSet};
+use succeed::Successor;
 
 /// Turns without an answer or a step of maintenance after which a world counts as stuck although operations
 /// complete.
@@ -131,6 +134,10 @@ pub(crate) struct Session<'a> {
     log_orders: Vec<LogOrder>,
     /// A device is taking the place of another.
     exchange: Option<Exchange>,
+    /// A device is to succeed a member that works.
+    successor: Option<Successor>,
+    /// No member gets a successor any more.
+    ends: bool,
     rumour: Rumour,
 }
 
@@ -157,6 +164,8 @@ impl<'a> Session<'a> {
             unreadable: BTreeSet::new(),
             log_orders,
             exchange: None,
+            successor: None,
+            ends: false,
             rumour: Rumour::default(),
         }
     }
@@ -297,8 +306,11 @@ impl<'a> Session<'a> {
     fn turn(&mut self) -> Result<(), Violation> {
         self.machine.now_ns += self.machine.rng.below(2_000);
         let now_ns = self.machine.now_ns;
+        self.machine.world.change().set_now(now_ns);
+        self.settle_shelf();
         self.level();
         self.exchange_on()?;
+        self.succeed_on()?;
         let at = self.choose();
         let events = self.machine.world.look().events();
         let more = self.fleet.turn(at, now_ns);
@@ -330,6 +342,7 @@ impl<'a> Session<'a> {
         }
         self.answers = answers;
         self.check_ages()?;
+        self.check_silence()?;
         if !more && self.fleet.is_several() {
             self.note_settled(at);
         }
@@ -351,7 +364,7 @@ impl<'a> Session<'a> {
         if waits || in_flight {
             return;
         }
-        if !engine.is_scrub_paused() && self.exchange.is_none() {
+        if !engine.is_scrub_paused() && self.exchange.is_none() && self.successor.is_none() {
             self.fleet.settle(at);
         }
         self.fleet.rest(at);
@@ -393,7 +406,11 @@ impl<'a> Session<'a> {
     /// The engine asks for nothing: the next operation ends, or the next deadline comes, whichever is first.
     fn sleep(&mut self) -> Result<(), Violation> {
         self.spins = 0;
-        if let Some(what) = self.fleet.engines().find_map(Engine::stranded) {
+        // What waits until all members are told of a successor is woken by that.
+        let stranded = || self.fleet.engines().find_map(Engine::stranded);
+        if self.successor.is_none()
+            && let Some(what) = stranded()
+        {
             return Err(violation!(
                 "lost wakeup: no operation is in flight, nobody will pump the engine, and {what} is left; {}",
                 self.open_requests()
@@ -402,11 +419,13 @@ impl<'a> Session<'a> {
         let in_flight = self.machine.world.look().in_flight() > 0;
         let now_ns = self.machine.now_ns;
         let soon = |at_ns: &u64| *at_ns < now_ns.saturating_add(DEADLINE_MAX_NS);
-        let deadline = self.fleet.engines().filter_map(Engine::next_deadline_ns).min().filter(soon);
+        let release = self.machine.world.look().release_ns();
+        let deadlines = self.fleet.engines().filter_map(Engine::next_deadline_ns).chain(release);
+        let deadline = deadlines.min().filter(soon);
         let work = self.fleet.engines().filter_map(Engine::work_deadline_ns).min().filter(soon);
-        self.asleep = !in_flight && work.is_none();
+        self.asleep = !in_flight && work.is_none() && release.is_none();
         if self.asleep {
-            self.asleep = !self.resume_scrubs() && self.exchange.is_none();
+            self.asleep = !self.resume_scrubs() && self.exchange.is_none() && self.successor.is_none();
         }
         self.idle_turns = if self.asleep { self.idle_turns + 1 } else { 0 };
         match deadline {
@@ -541,6 +560,9 @@ impl<'a> Session<'a> {
     /// first.
     pub fn rest(&mut self) -> Result<(), Violation> {
         self.machine.world.change().make_room();
+        if !self.end_succession()? {
+            return Ok(());
+        }
         // The first flush makes records durable, the second makes that known on disk; background work may add
         // records. Without a journal, only the figures tell that there was some.
         let work = |fleet: &Fleet| -> Vec<_> {
@@ -594,6 +616,10 @@ impl<'a> Session<'a> {
     /// An orderly stop; `false` if power failed first.
     pub fn stop(&mut self) -> Result<bool, Violation> {
         self.machine.world.change().make_room();
+        self.ends = true;
+        if !self.end_succession()? {
+            return Ok(false);
+        }
         (0..self.fleet.len()).for_each(|at| self.fleet.engine(at).prepare_stop());
         self.control(Kind::Flush, |engine, tag| engine.flush(tag));
         if !self.drain()? {

@@ -83,10 +83,10 @@ fn note(seed: u64, pinned: Pinned) -> (Rc<Tape>, Result<Outcome, Violation>) {
 }
 
 /// Shrinks the world of a seed; the other result is that nothing is wrong with it.
-pub fn shrink(seed: u64, pinned: Pinned) -> Result<Shrunk, Outcome> {
+pub fn shrink(seed: u64, pinned: Pinned) -> Result<Shrunk, Box<Outcome>> {
     let (tape, result) = note(seed, pinned);
     let violation = match result {
-        Ok(outcome) => return Err(outcome),
+        Ok(outcome) => return Err(Box::new(outcome)),
         Err(violation) => violation,
     };
     let best = Reduction { kept: tape.items(), ..Reduction::default() };

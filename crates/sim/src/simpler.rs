@@ -33,7 +33,7 @@ const KNOBS: [Knob; 14] = [
     Knob { name: "cache", values: &[0], turn: |swarm, _| lower(&mut swarm.options.cache_stripes, 0) },
     Knob { name: "commits", values: &[0], turn: forget_commits },
     Knob { name: "patrol", values: &[0], turn: |swarm, _| swarm.options.patrol.take().is_some() },
-    Knob { name: "timeout", values: &[0], turn: |swarm, _| swarm.options.device_timeout_ns.take().is_some() },
+    Knob { name: "timeout", values: &[0], turn: forget_timeout },
 ];
 
 fn small(value: u64) -> usize {
@@ -52,6 +52,11 @@ fn forget_commits(swarm: &mut Swarm, _: u64) -> bool {
     let none = CommitPolicy { every_requests: None, idle_ns: None, bytes_per_s: None };
     let before = std::mem::replace(&mut swarm.options.commit, none);
     before.every_requests.is_some() || before.idle_ns.is_some()
+}
+
+/// Devices have any time to answer, unless that is what the world is about.
+fn forget_timeout(swarm: &mut Swarm, _: u64) -> bool {
+    !swarm.hangs && swarm.options.device_timeout_ns.take().is_some()
 }
 
 /// Fewer devices.

@@ -130,6 +130,8 @@ pub struct Odds {
     pub loss: u64,
     /// Nobody asks for anything until the engine has nothing to do any more.
     pub pause: u64,
+    /// Before a session the devices become larger, and the array grows.
+    pub grow: u64,
 }
 
 /// See the module's documentation.
@@ -170,6 +172,12 @@ pub struct Swarm {
     pub ruin: bool,
     /// Whether members that left come back, more often than not, instead of being replaced.
     pub returns: bool,
+    /// Whether the server is killed as often as power is cut.
+    pub kills: bool,
+    /// Whether members that work get successors.
+    pub succeeds: bool,
+    /// Whether most faults are devices that do not answer, or late.
+    pub hangs: bool,
 }
 
 /// What the command line pins.
@@ -190,6 +198,12 @@ pub struct Pinned {
     pub shards: Option<u16>,
     /// Whether members that left come back, and the like of it happens often.
     pub returns: bool,
+    /// Whether members that work get successors, over and over.
+    pub succeeds: bool,
+    /// Whether most faults are devices that do not answer, or late, and there are many.
+    pub hangs: bool,
+    /// Whether the devices become larger before nearly every session.
+    pub grows: bool,
 }
 
 /// What a world has hardly any of, so that it is reused as soon as it may be.
@@ -209,6 +223,25 @@ impl Scarce {
         [("space", Self::Space), ("stripes", Self::Stripes), ("journal", Self::Journal)];
 }
 
+/// Whether something happens that does in one world of three: from a generator of its own, of which other
+/// draws have used the first words.
+fn draw_aside(word: u32, rng: &mut Rng) -> bool {
+    (1..word).for_each(|_| _ = rng.word());
+    rng.chance(1, 3)
+}
+
+/// How often the array grows before a session, in thousandths; from a generator of its own.
+fn draw_growth(pinned: Pinned, mut own: Rng) -> u64 {
+    let grows = draw_aside(4, &mut own);
+    if pinned.grows {
+        700
+    } else if grows {
+        300
+    } else {
+        0
+    }
+}
+
 impl Swarm {
     /// Draws a world.
     pub fn draw(rng: &mut Rng, pinned: Pinned) -> Self {
@@ -218,7 +251,7 @@ impl Swarm {
         let shards = pinned.shards.unwrap_or(drawn);
         let config = draw_config(rng, pinned.scheme, Cut { shards, rng: own });
         let sectors = config.whole_volume_bytes() / block::SECTOR_BYTES;
-        let faults = rng.chance(3, 4) || pinned.blackouts || pinned.returns;
+        let faults = rng.chance(3, 4) || pinned.blackouts || pinned.returns || pinned.hangs;
         // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device
         // is hurt.
         let crashes = !(faults && is_resync(&config));
@@ -247,6 +280,7 @@ impl Swarm {
             recrash: rng.pick(&[0, 200, 500]),
             loss: rng.pick(&[0, 300, 700]),
             pause: rng.pick(&[0, 20, 200]),
+            grow: draw_growth(pinned, rng.clone().fork()),
         };
         // From a generator of its own: worlds stay what they were before this was drawn.
         let ruin = pinned.ruin || rng.clone().fork().chance(1, 5);
@@ -269,6 +303,9 @@ impl Swarm {
             blackouts,
             ruin,
             returns: false,
+            kills: crashes && draw_aside(2, &mut rng.clone().fork()),
+            succeeds: pinned.succeeds || draw_aside(3, &mut rng.clone().fork()),
+            hangs: false,
         };
         // Worlds stay what they were before this was drawn.
         let mut aside = rng.clone();
@@ -276,18 +313,23 @@ impl Swarm {
             if pinned.rot || (faults && aside.chance(1, 10)) { swarm.rotting(&mut aside) } else { swarm };
         let mends = aside.chance(1, 6) && !swarm.rotting && swarm.crashes && !swarm.blackouts;
         let swarm = if mends { swarm.mending(&mut aside) } else { swarm };
-        let swarm = swarm.returning(pinned.returns, &mut aside);
+        let swarm = swarm.returning(pinned.returns, &mut aside).hanging(pinned.hangs, &mut aside);
         let drawn = match rng.below(12) {
             0 => Some(Scarce::Space),
             1 => Some(Scarce::Stripes),
             2 => Some(Scarce::Journal),
             _ => None,
         };
-        match pinned.scarce.or(drawn) {
-            Some(Scarce::Space) => swarm.short_of_space(rng),
-            Some(Scarce::Stripes) => swarm.rewriting(rng),
-            Some(Scarce::Journal) => swarm.short_of_journal(rng),
-            None => swarm,
+        swarm.scarce(pinned.scarce.or(drawn), rng)
+    }
+
+    /// The same with hardly any of something.
+    fn scarce(self, what: Option<Scarce>, rng: &mut Rng) -> Self {
+        match what {
+            Some(Scarce::Space) => self.short_of_space(rng),
+            Some(Scarce::Stripes) => self.rewriting(rng),
+            Some(Scarce::Journal) => self.short_of_journal(rng),
+            None => self,
         }
     }
 
@@ -312,6 +354,18 @@ impl Swarm {
     fn returning(mut self, often: bool, rng: &mut Rng) -> Self {
         self.returns = often || (self.faults && rng.chance(1, 4));
         if often && self.crashes && !self.blackouts { self.mending(rng) } else { self }
+    }
+
+    /// The same with devices that do not answer, or late. Worlds in which all answer stay what they were
+    /// before this was drawn.
+    fn hanging(mut self, often: bool, rng: &mut Rng) -> Self {
+        self.hangs = often || (self.faults && rng.chance(1, 6));
+        if self.hangs {
+            self.options.device_timeout_ns = Some(5_000_000);
+            self.mix.trap = self.mix.trap.max(if often { 20 } else { 5 });
+            self.mix.replace = self.mix.replace.max(10);
+        }
+        self
     }
 
     /// The same with members that fail and are replaced over and over, and restarts in the middle of their

@@ -1,12 +1,19 @@
 //! The devices of one simulated machine, as the engine sees them. The fault model is in the crate's
 //! documentation.
 
+mod astray;
+mod shelf;
+mod silence;
+
+pub use silence::{MUTES, Mute, Silence};
+
 use crate::Rng;
 use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of};
 use crate::trap::Trap;
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool};
 use block::{Random as _, mix};
 use format::SUPERBLOCK_OFFSETS;
+use silence::Ghost;
 
 /// What every byte of a discarded block reads as.
 const DISCARDED: u8 = 0xd1;
@@ -29,10 +36,16 @@ struct Member {
     stride: u64,
     /// Nothing ends before that tick.
     hung_until: u64,
+    /// It is no member, but may take the place of one.
+    is_shelf: bool,
+    silence: Option<Silence>,
 }
 
 /// A write to the log: the shard, the device, and where in the shard's slice.
 pub type LogWrite = (u16, DevIndex, u64);
+
+/// What a shard begins beside its members is of the shard with this added to its number.
+pub const BESIDE: u16 = 8;
 
 /// Never.
 const FOR_EVER: u64 = u64::MAX;
@@ -49,6 +62,9 @@ struct Flight {
     offset_bytes: u64,
     /// Nobody waits for it any more; it may still take effect.
     given_up: bool,
+    /// The device does not answer it.
+    held: bool,
+    since_ns: u64,
 }
 
 /// See the module's documentation.
@@ -70,6 +86,8 @@ pub struct World {
     blackout: Option<(u64, Vec<u16>)>,
     /// Where chunks or log blocks start in each slice of each device: misdirected writes land beyond it.
     data_start: Vec<u64>,
+    /// Where they end on main devices, with metadata behind them: only once an array has grown.
+    data_end: Option<u64>,
     /// Writes to user content of log devices since somebody looked last: shard, device and offset in its
     /// slice.
     log_writes: Vec<LogWrite>,
@@ -78,6 +96,8 @@ pub struct World {
     lacked_room: bool,
     hash: u64,
     broken: Option<String>,
+    now_ns: u64,
+    ghosts: Vec<Ghost>,
 }
 
 impl World {
@@ -92,6 +112,8 @@ impl World {
                     hidden: 0,
                     stride: 0,
                     hung_until: 0,
+                    is_shelf: false,
+                    silence: None,
                 })
                 .collect(),
             flights: Vec::new(),
@@ -105,11 +127,14 @@ impl World {
             crashed: false,
             blackout: None,
             data_start: vec![u64::MAX; sizes_bytes.len()],
+            data_end: None,
             log_writes: Vec::new(),
             first_log: usize::MAX,
             lacked_room: false,
             hash: 0,
             broken: None,
+            now_ns: 0,
+            ghosts: Vec::new(),
         }
     }
 
@@ -128,7 +153,14 @@ impl World {
     pub fn is_threatened(&self, dev: u16) -> bool {
         let wrong = |flight: &Flight| flight.fault.is_some() || flight.offset_bytes != flight.op.offset_bytes;
         self.traps.iter().any(|trap| trap.dev() == dev)
+            || self.ghosts.iter().any(|ghost| ghost.dev() == dev)
+            || self.is_silent(dev)
             || self.flights.iter().any(|flight| flight.op.dev.get() == dev && wrong(flight))
+    }
+
+    /// The same, or it does not answer.
+    pub fn may_fail(&self, dev: u16) -> bool {
+        self.is_threatened(dev) || self.is_hung(dev)
     }
 
     /// Where user content starts on each device, and which devices are log devices: those from `first_log`.
@@ -242,7 +274,8 @@ impl World {
 
     /// Those of a shard.
     pub fn in_flight_of(&self, shard: u16) -> usize {
-        let counts = |flight: &&Flight| flight.shard == shard && !flight.given_up && flight.due < FOR_EVER;
+        let is_its = |of: u16| of % BESIDE == shard;
+        let counts = |flight: &&Flight| is_its(flight.shard) && !flight.given_up && flight.due < FOR_EVER;
         self.flights.iter().filter(counts).count()
     }
 
@@ -266,8 +299,9 @@ impl World {
 
     /// Whether an operation of a shard has ended, or waits to be seen to end.
     pub fn has_due(&self, shard: u16) -> bool {
-        self.gone.iter().any(|&(of, _)| of == shard)
-            || self.flights.iter().any(|flight| flight.shard == shard && flight.due <= self.tick)
+        let is_its = |of: u16| of % BESIDE == shard;
+        self.gone.iter().any(|&(of, _)| is_its(of))
+            || self.flights.iter().any(|flight| is_its(flight.shard) && flight.due <= self.tick)
     }
 
     /// Whether operations on a device that nobody waits for any more are under way.
@@ -294,11 +328,10 @@ impl World {
     /// Puts another disk in a device's place; returns what the old one would hold after a power cut.
     pub fn replace(&mut self, dev: u16, image: Image) -> Image {
         let member = &mut self.members[usize::from(dev)];
-        let old = member.disk.durable().clone();
+        let mut old = member.disk.durable().clone();
         (member.disk, member.present, member.hung_until) = (Disk::from_image(image), true, 0);
-        member.hidden = 0;
-        // What was given up is under way on the old disk.
-        self.flights.retain(|flight| flight.op.dev.get() != dev || !flight.given_up);
+        (member.hidden, member.silence) = (0, None);
+        self.take_out(dev, &mut old);
         old
     }
 
@@ -308,6 +341,7 @@ impl World {
         let mut flights: Vec<Vec<(usize, Vec<Block>)>> = self.members.iter().map(|_| Vec::new()).collect();
         self.gone.clear();
         self.log_writes.clear();
+        self.leave_ghosts();
         for flight in self.flights.drain(..) {
             if flight.op.kind == OpKind::Write && flight.fault.is_none() {
                 let first = flight.offset_bytes as usize / BLOCK_BYTES;
@@ -315,8 +349,16 @@ impl World {
             }
         }
         for (member, in_flight) in self.members.iter_mut().zip(flights) {
-            member.disk.power_cut(in_flight, tear, &mut self.rng);
+            // A disk that nothing was written to draws nothing: most worlds do without the one on the shelf.
+            if !member.is_shelf || !in_flight.is_empty() || !member.disk.is_durable() {
+                member.disk.power_cut(in_flight, tear, &mut self.rng);
+            }
         }
+        self.start_over();
+    }
+
+    /// Nothing is planned of what goes wrong any more.
+    fn start_over(&mut self) {
         self.traps.clear();
         self.members.iter_mut().for_each(|member| member.hung_until = 0);
         self.lacked_room = false;
@@ -348,34 +390,13 @@ impl World {
     }
 
     fn is_content(&self, op: &DeviceOp) -> bool {
-        self.within_slice(op) >= self.data_start[op.dev.index()]
+        let is_main = op.dev.index() < self.first_log;
+        let is_behind = self.data_end.is_some_and(|end| is_main && op.offset_bytes >= end);
+        self.within_slice(op) >= self.data_start[op.dev.index()] && !is_behind
     }
 
     fn is_superblock(&self, op: &DeviceOp) -> bool {
         SUPERBLOCK_OFFSETS.contains(&self.within_slice(op))
-    }
-
-    /// Where a misdirected write of content lands: beyond the metadata of any slice.
-    fn misdirected(&mut self, op: &DeviceOp) -> u64 {
-        let Member { ref disk, stride, .. } = self.members[op.dev.index()];
-        let (size, start) = (disk.size_bytes(), self.data_start[op.dev.index()]);
-        if stride == 0 {
-            let places = (size - start) / op.length_bytes;
-            return start + self.rng.below(places) * op.length_bytes;
-        }
-        let origin = self.rng.below(size.div_ceil(stride)) * stride;
-        let places = ((size - origin).min(stride) - start) / op.length_bytes;
-        origin + start + self.rng.below(places) * op.length_bytes
-    }
-
-    /// The same place in another slice.
-    fn astray(&mut self, op: &DeviceOp) -> u64 {
-        let Member { ref disk, stride, .. } = self.members[op.dev.index()];
-        let (size, within) = (disk.size_bytes(), self.within_slice(op));
-        let there = |slice: &u64| slice * stride + within + op.length_bytes <= size;
-        let others = (0..size.div_ceil(stride)).filter(|slice| slice * stride + within != op.offset_bytes);
-        let others: Vec<u64> = others.filter(there).collect();
-        if others.is_empty() { op.offset_bytes } else { self.rng.pick(&others) * stride + within }
     }
 
     fn is_absent(&self, shard: u16, dev: DevIndex) -> bool {
@@ -474,9 +495,22 @@ impl World {
         let slow = self.pace.slow.filter(|&(dev, _)| dev == op.dev.get()).map_or(1, |(_, factor)| factor);
         let delay = self.rng.below(self.pace.delay_max * slow + 1);
         let stamp = self.members[op.dev.index()].disk.stamp();
+        let held = self.holds(op);
         let due = (self.tick + delay).max(self.members[op.dev.index()].hung_until);
-        let op = *op;
-        self.flights.push(Flight { shard, op, due, blocks, stamp, fault, offset_bytes, given_up: false });
+        let (op, due, since_ns) = (*op, if held { FOR_EVER } else { due }, self.now_ns);
+        let given_up = false;
+        self.flights.push(Flight {
+            shard,
+            op,
+            due,
+            blocks,
+            stamp,
+            fault,
+            offset_bytes,
+            given_up,
+            held,
+            since_ns,
+        });
     }
 
     fn carry_out(&mut self, pool: &mut Pool, flight: &Flight) -> Result<(), IoFault> {
@@ -587,6 +621,7 @@ impl World {
         let mine = self.gone.iter().filter(|(of, _)| *of == shard);
         completions.extend(mine.map(|&(_, completion)| completion));
         self.gone.retain(|(of, _)| *of != shard);
+        self.haunt();
         self.tick += 1;
         let tick = self.tick;
         let (mut due, waiting): (Vec<Flight>, Vec<Flight>) = std::mem::take(&mut self.flights)

@@ -27,7 +27,8 @@ fn worlds_for(bug: Planted) -> Pinned {
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
         | Planted::OverwriteBeforeLog
-        | Planted::RedoWithoutLog => SchemeKind::ParityLog,
+        | Planted::RedoWithoutLog
+        | Planted::GrowForgetsList => SchemeKind::ParityLog,
         Planted::ShortStripeAsWide
         | Planted::MoveOverNewer
         | Planted::FreeUnitEarly
@@ -40,14 +41,12 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::RebuildBeforeKnown
         | Planted::FrameOverItself
         | Planted::PositionBeforeFlush
+        | Planted::GrowLeavesRows
         | Planted::PatrolSkipsJournal => SchemeKind::Elastic,
         Planted::DurableBeforeFence => SchemeKind::Was,
         _ => SchemeKind::Eplog,
     };
-    let scarce = match bug {
-        Planted::CheckpointUnsealed => Some(Scarce::Stripes),
-        _ => None,
-    };
+    let scarce = (bug == Planted::CheckpointUnsealed).then_some(Scarce::Stripes);
     let blackouts = matches!(
         bug,
         Planted::DurableBeforeFence
@@ -66,15 +65,39 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::NameOldFlush
             | Planted::SuspectNothing
     );
-    let rot = matches!(
+    let rot = is_about_rot(bug);
+    let returns = is_about_returns(bug);
+    let (succeeds, hangs) = (is_about_successors(bug), is_about_silence(bug));
+    let shards = Some(shards_for(bug));
+    Pinned {
+        scheme: Some(scheme),
+        scarce,
+        blackouts,
+        ruin,
+        rot,
+        returns,
+        succeeds,
+        hangs,
+        shards,
+        grows: is_about_growth(bug),
+    }
+}
+
+/// Whether metadata has to rot for it to do harm.
+fn is_about_rot(bug: Planted) -> bool {
+    matches!(
         bug,
         Planted::PatrolSkipsIncremental
             | Planted::PatrolSkipsSlots
             | Planted::PatrolSkipsJournal
             | Planted::KeepBadSuperblock
             | Planted::ScrubUnflushed
-    );
-    let returns = matches!(
+    )
+}
+
+/// Whether members have to come back for it to do harm.
+fn is_about_returns(bug: Planted) -> bool {
+    matches!(
         bug,
         Planted::LeaveTooLate
             | Planted::ReplayMissesNothing
@@ -83,8 +106,48 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::AwayHasDurable
             | Planted::ReturnForgetsPlanned
             | Planted::ReturnUnsealed
-    );
-    Pinned { scheme: Some(scheme), scarce, blackouts, ruin, rot, returns, shards: Some(shards_for(bug)) }
+    )
+}
+
+/// Whether members that work have to be replaced for it to do harm.
+fn is_about_successors(bug: Planted) -> bool {
+    matches!(
+        bug,
+        Planted::SuccessorToldLast
+            | Planted::SucceedEarly
+            | Planted::TellBetween
+            | Planted::SucceedFirstShardFirst
+            | Planted::CopyUnlocked
+            | Planted::CopyWhatIsWritten
+            | Planted::FlushMemberOnly
+            | Planted::PartnerOwesWhileStopped
+            | Planted::SkipWhatIsWritten
+            | Planted::SkipWhatIsUnknown
+            | Planted::SucceedUnread
+    )
+}
+
+/// Whether devices have to become larger for it to do harm.
+fn is_about_growth(bug: Planted) -> bool {
+    matches!(
+        bug,
+        Planted::GrowCommitsFirst
+            | Planted::GrowTellsOne
+            | Planted::GrowOverMetadata
+            | Planted::GrowLeavesRows
+            | Planted::GrowForgetsList
+    )
+}
+
+/// Whether devices have to hang for it to do harm.
+fn is_about_silence(bug: Planted) -> bool {
+    matches!(
+        bug,
+        Planted::StoppedCountsAsSilent
+            | Planted::ShelfThrownOut
+            | Planted::SilenceUntold
+            | Planted::GiveUpBeforeSubmit
+    )
 }
 
 /// How many shards the array has; what is wrong with a single one is looked for there.
@@ -106,6 +169,8 @@ fn shards_for(bug: Planted) -> u16 {
             | Planted::RebuildFirstShardOnly
             | Planted::WipeReturned
             | Planted::AnyShardsSuperblock
+            | Planted::TellBetween
+            | Planted::SucceedFirstShardFirst
     );
     match bug {
         // With more shards more steps lie between the member's last write and the first of the new device.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The crates, lowest layer first: a crate may depend on crates of lower layers only.
 pub const LAYERS: [&[&str]; 8] = [
     &["block"],
-    &["erasure", "flash", "format", "placement", "trace"],
+    &["erasure", "flash", "format", "placement", "reliability", "trace"],
     &["array"],
     &["device", "sim"],
     &["front"],

@@ -82,10 +82,35 @@ impl Engine {
         self.core.clear_errors(tag, dev);
     }
 
+    /// Gives the array another name, which must be one that a superblock has room for; answered when that is
+    /// on disk.
+    pub fn rename(&mut self, tag: u64, name: &str) {
+        self.core.rename(tag, name);
+    }
+
     /// A replacement has taken the place of a failed member: rebuild onto it. Answered when the array is
     /// whole again.
     pub fn rebuild(&mut self, tag: u64, dev: DevIndex, serial: u32) {
         self.activities.maintenance.rebuild(&mut self.core, tag, dev, serial);
+    }
+
+    /// Operations on a member that have not ended, as the driver knows them: what a pair of devices is to
+    /// know when it begins ([`block::Paired::begin`]).
+    pub fn under_way(&self, dev: DevIndex) -> Vec<block::DeviceOp> {
+        self.core.ops.flights.on(dev).collect()
+    }
+
+    /// Another device holds what member `dev` holds, and takes its place under a new serial number: it alone
+    /// is told, before anything more is answered. `false`, and nothing happens, if the member is not healthy
+    /// or superblocks are being written. See [`Succession`](crate::Succession) for what comes before and
+    /// after.
+    pub fn succeed(&mut self, dev: DevIndex, serial: u32) -> bool {
+        self.core.succeed(dev, serial)
+    }
+
+    /// All members are told of the successor.
+    pub fn tell_of_successor(&mut self) {
+        self.core.tell_of_successor();
     }
 
     /// The device of a member that left is there again, with this superblock, and gets a new serial number:

@@ -101,6 +101,8 @@ pub(super) struct Flights {
     awake_ns: u64,
     look_ns: u64,
     look_interval_ns: u64,
+    /// When more members were late than the array can do without, last, in waking time.
+    shelf_ns: Option<u64>,
 }
 
 impl Flights {
@@ -120,6 +122,7 @@ impl Flights {
             awake_ns: 0,
             look_ns: 0,
             look_interval_ns: (limit_ns / LOOKS_PER_LIMIT).clamp(1, LOOK_NS_MAX),
+            shelf_ns: None,
         }
     }
 
@@ -130,7 +133,9 @@ impl Flights {
 
     /// The clock; gaps in which nobody looked count only as long as looks are apart.
     pub(super) fn set_now(&mut self, now_ns: u64) {
-        self.awake_ns += now_ns.saturating_sub(self.now_ns).min(2 * self.look_interval_ns);
+        let gap_ns = now_ns.saturating_sub(self.now_ns);
+        let stopped = gap_ns > 2 * self.look_interval_ns && !planted(Planted::StoppedCountsAsSilent);
+        self.awake_ns += if stopped { 2 * self.look_interval_ns } else { gap_ns };
         self.now_ns = self.now_ns.max(now_ns);
     }
 
@@ -240,6 +245,11 @@ impl Flights {
     #[cfg(test)]
     pub(super) fn end_of(&mut self, tag: u64) -> Tag {
         self.end(key_of(tag)).0
+    }
+
+    /// Operations on a member that have not ended, as the driver knows them.
+    pub(super) fn on(&self, dev: DevIndex) -> impl Iterator<Item = DeviceOp> + '_ {
+        self.table.iter().filter(move |flight| flight.tag.dev == dev).map(|flight| flight.op)
     }
 
     /// Whether anything is under way.
@@ -354,6 +364,14 @@ impl Core {
             (0u16..).map(DevIndex::new).zip(ages.iter().copied()).filter(late).collect();
         let healthy = late.iter().filter(|(dev, _)| self.health.state(*dev) == MemberState::Healthy).count();
         let borne = self.health.missing_count() + healthy <= self.store.config.geometry.parity_count();
+        let awake_ns = self.ops.flights.awake_ns;
+        if !borne {
+            self.ops.flights.shelf_ns = Some(awake_ns);
+        }
+        // A shelf that answers again does so one member after the other: the last are not thrown out.
+        let recent = |at_ns: u64| awake_ns.saturating_sub(at_ns) < limit_ns / 2;
+        let borne = borne && !self.ops.flights.shelf_ns.is_some_and(recent);
+        let borne = borne || planted(Planted::ShelfThrownOut);
         let too_late = |age_ns: u64| age_ns >= limit_ns && !planted(Planted::WaitForEver);
         for (dev, age_ns) in (0u16..).map(DevIndex::new).zip(ages) {
             let is_late = too_late(age_ns) && late.iter().any(|&(other, _)| other == dev);

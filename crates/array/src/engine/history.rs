@@ -1,5 +1,5 @@
-//! What the superblocks remember for the operator: the last scrub, and what each device did wrong. No
-//! decision depends on it.
+//! What the superblocks remember for the operator: the array's name, the last scrub, and what each device did
+//! wrong. No decision depends on it.
 
 use super::report::MaintenanceReport;
 use super::{Core, EngineError};
@@ -71,6 +71,17 @@ impl Core {
             }
         }
         let result = if self.publish_history() { Ok(()) } else { Err(EngineError::ArrayFailed) };
+        self.finish(super::Done { tag, result });
+    }
+
+    /// Gives the array another name; answered when it is on every working member. A power cut meanwhile
+    /// leaves the old name or the new one: the superblock that was written last counts.
+    pub(super) fn rename(&mut self, tag: u64, name: &str) {
+        let before = std::mem::replace(&mut self.board.members.superblock.name, name.to_owned());
+        let result = if self.publish_history() { Ok(()) } else { Err(EngineError::ArrayFailed) };
+        if result.is_err() {
+            self.board.members.superblock.name = before;
+        }
         self.finish(super::Done { tag, result });
     }
 

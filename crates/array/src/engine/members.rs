@@ -8,9 +8,10 @@ use super::request::Request;
 use super::wake::Marked;
 use super::{Activity, Core, Deadline, EngineError};
 use super::{Purpose, Tag};
+use crate::planted::{Planted, planted};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
-use format::Superblock;
+use format::{MemberState, Superblock};
 
 /// What the superblocks say, and whether they are being written.
 pub(super) struct MembersBoard {
@@ -18,6 +19,12 @@ pub(super) struct MembersBoard {
     pub superblock: Superblock,
     /// The update of the superblocks that the round under way writes.
     publishing: Option<u64>,
+    /// The only member that the round under way is for.
+    only: Option<DevIndex>,
+    /// A successor that knows that it is the member while nobody else does: nobody is told anything.
+    untold: Option<DevIndex>,
+    /// Somebody is to be told something then, and answers wait for it.
+    waits_for_untold: bool,
     /// What the superblocks written last say is durable.
     pub confirmed_through: Seq,
     /// Whether superblocks say that the array was stopped in order.
@@ -34,6 +41,9 @@ impl MembersBoard {
             confirmed_through: superblock.durable_through,
             superblock,
             publishing: None,
+            only: None,
+            untold: None,
+            waits_for_untold: false,
             clean: false,
             clean_wanted: Vec::new(),
             unix_base_s: 0,
@@ -78,8 +88,14 @@ impl Core {
             self.answers.again = true;
             return;
         }
-        let devices: Vec<DevIndex> = self.health.writable().collect();
-        for dev in devices {
+        if self.is_untold() {
+            if !std::mem::replace(&mut self.board.members.waits_for_untold, true) {
+                self.answers.fence += 1;
+            }
+            return;
+        }
+        self.stop_waiting();
+        for dev in self.told() {
             let superblock = self.superblock_of(dev);
             let copy = (superblock.config_seq % 2) as usize;
             let slot = self.take_metadata_slot();
@@ -92,6 +108,60 @@ impl Core {
         }
         self.board.members.confirmed_through = self.board.flush.durable();
         self.board.members.publishing = Some(self.health.config_seq);
+    }
+
+    /// Whether a successor, and it alone, knows that it is the member. If it failed meanwhile, all are told.
+    fn is_untold(&mut self) -> bool {
+        let untold = self.board.members.untold;
+        let works = untold.is_some_and(|dev| self.health.state(dev) == MemberState::Healthy);
+        if !works || self.board.frozen || self.board.members.only.is_some() {
+            self.board.members.untold = self.board.members.only;
+            return false;
+        }
+        !planted(Planted::TellBetween)
+    }
+
+    /// Whether only a successor knows that it is the member: what needs superblocks that agree waits for
+    /// [`Core::tell_of_successor`].
+    pub(super) fn waits_to_be_told(&self) -> bool {
+        self.board.members.untold.is_some()
+    }
+
+    /// What waited until all could be told something goes out.
+    fn stop_waiting(&mut self) {
+        if std::mem::take(&mut self.board.members.waits_for_untold) {
+            self.answers.fence -= 1;
+        }
+    }
+
+    /// Who is told in the round under way.
+    fn told(&self) -> Vec<DevIndex> {
+        let is_told = |dev: &DevIndex| self.board.members.only.is_none_or(|only| *dev == only);
+        self.health.writable().filter(is_told).collect()
+    }
+
+    /// Another device holds what member `dev` holds, and its superblocks are written from now on: it says
+    /// that it is the member, under a new serial number, before anybody else does. `false` if that cannot be
+    /// said now.
+    pub(super) fn succeed(&mut self, dev: DevIndex, serial: u32) -> bool {
+        let works = self.health.members().get(dev.index()).is_some_and(|m| m.state == MemberState::Healthy);
+        if !works || self.board.members.is_publishing() || self.board.frozen {
+            return false;
+        }
+        self.forget_trouble(dev);
+        self.health.renew(dev, serial);
+        self.health.clear_errors(dev, u32::try_from(self.unix_s()).unwrap_or(u32::MAX));
+        self.board.members.only = Some(dev).filter(|_| !planted(Planted::SuccessorToldLast));
+        self.board.members.untold = self.board.members.only;
+        self.publish_members();
+        true
+    }
+
+    /// The others are told, too. The successor's other superblock is written: the first is the only good one.
+    pub(super) fn tell_of_successor(&mut self) {
+        self.board.members.untold = None;
+        self.health.config_seq += 1;
+        self.publish_members();
     }
 }
 
@@ -126,8 +196,7 @@ impl Publisher {
             return;
         }
         if !std::mem::replace(&mut self.flushing, true) {
-            let devices: Vec<DevIndex> = core.health.writable().collect();
-            for dev in devices {
+            for dev in core.told() {
                 core.answers.fence += 1;
                 let tag = Tag { purpose: Purpose::SuperblockFlush, dev };
                 core.push_op(tag, OpKind::Flush, Stream::Metadata, 0, 0, None);
@@ -141,7 +210,8 @@ impl Publisher {
     fn end(&mut self, core: &mut Core) {
         self.flushing = false;
         let config_seq = core.board.members.publishing.take();
-        if let Some(config_seq) = config_seq.filter(|_| !core.board.frozen) {
+        let only = core.board.members.only.take();
+        if let Some(config_seq) = config_seq.filter(|_| !core.board.frozen && only.is_none()) {
             core.board.members.superblock.config_seq = config_seq;
         }
         if std::mem::take(&mut core.answers.again) && !core.board.frozen {
@@ -165,6 +235,9 @@ impl Publisher {
 impl Activity for Publisher {
     /// A round that found no working member to write to ends here.
     fn drive(&mut self, core: &mut Core) {
+        if core.board.members.waits_for_untold && !core.is_untold() {
+            core.publish_members();
+        }
         if core.board.members.is_publishing() && core.answers.fence == 0 {
             self.end(core);
         }
@@ -202,6 +275,6 @@ impl Marked for Publisher {
 
     fn mark(&self, core: &Core) -> Self::Mark {
         let ends = core.board.members.is_publishing() && core.answers.fence == 0;
-        [core.health.config_seq, u64::from(ends)]
+        [core.health.config_seq, u64::from(ends || core.board.members.waits_for_untold)]
     }
 }

@@ -137,6 +137,7 @@ mod tests;
 mod tickets;
 mod trim;
 mod untorn;
+mod unused;
 mod wake;
 mod write;
 mod zero;

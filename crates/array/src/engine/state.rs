@@ -171,7 +171,8 @@ impl Core {
         self.board.flush.forget(dev);
         self.board.frozen |=
             self.health.array_state() == ArrayState::Failed && !planted(Planted::WriteOnWhenFailed);
-        if !self.board.frozen {
+        let untold = matches!(cause, FailCause::Silent { .. }) && planted(Planted::SilenceUntold);
+        if !self.board.frozen && !untold {
             self.publish_members();
             self.board.checkpoint.request(Extent::Unsaved);
         }

@@ -123,9 +123,10 @@ impl Engine {
     }
 
     /// What would wait for ever: the engine does not ask to be pumped and no operation is in flight, yet
-    /// something is left undone that no deadline ahead takes care of. There must never be any.
+    /// something is left undone that no deadline ahead takes care of. There must never be any, except while
+    /// whoever looks after the devices has not yet said that all may know of a successor.
     pub fn stranded(&self) -> Option<&'static str> {
-        if self.wants_pump() || self.core.ops.flights.any() {
+        if self.wants_pump() || self.core.ops.flights.any() || self.core.waits_to_be_told() {
             return None;
         }
         if self.next_deadline_ns().is_some_and(|at_ns| at_ns <= self.core.now_ns) {

@@ -7,6 +7,7 @@
 //! frames of the old one are never looked at again; a crash before that repeats the same recovery.
 
 mod ahead;
+mod grow;
 mod load;
 mod membership;
 mod partial;
@@ -16,6 +17,7 @@ mod room;
 mod scan;
 mod secure;
 
+pub(crate) use grow::grow_to;
 pub use membership::{Arrangement, arrange, arrange_any};
 
 use crate::away;
@@ -91,6 +93,9 @@ fn assemble_on(
     let restart = Restart { was_clean, dirty_degraded: arrangement.dirty_degraded };
     scheme::may_start(&store.config, &health, restart)?;
     may_write()?;
+    // After a kill what was read may be in the caches of the devices alone. What is written from here on must
+    // not outlive it.
+    flush_all(devices, &mut health);
     complete_superblocks(devices, &mut health, arrangement);
     let mut published = newest.config_seq;
     if arrangement.members[..] != newest.members[..arrangement.members.len()] {

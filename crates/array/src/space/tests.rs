@@ -23,6 +23,7 @@ fn benches(chunks: u32, set_aside: u32) -> [(Space, Table); 2] {
         page_blocks: 100,
         unit_rows: 0,
         shard: format::Shard::SINGLE,
+        moved: format::Moved::NEVER,
     };
     let table = || Table::new(&config);
     [

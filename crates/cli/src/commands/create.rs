@@ -9,15 +9,14 @@ use array::{
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, NAME_BYTES_MAX, SHARDS_MAX, SchemeKind,
-};
+use format::{ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SHARDS_MAX, SchemeKind};
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
 use node::fresh;
 use node::interrupt::Interrupt;
 use node::made::MadeFile;
 use node::memory::{show_need, to_json};
+use node::naming::check_name;
 use node::open::{array_name, look_at, member_name, show_shards};
 use node::output;
 use node::units::{parse_permille, parse_size, show_size};
@@ -120,7 +119,7 @@ enum ConsistencyName {
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // Whatever the chunk size: what is wrong with the other options is said before devices are looked at.
     create_options(arguments, arguments.chunk_size.unwrap_or(*CHUNK_BYTES.start()))?;
-    check_name(&arguments.name)?;
+    check_name(&arguments.name).map_err(|why| Failure::new(format!("--name: {why}")))?;
     check_paths(arguments)?;
     // A dry run first: nothing is made before it is known that the sizes will do.
     let Planned { config, need } = plan(arguments)?;
@@ -288,15 +287,6 @@ fn scheme_names() -> impl TypedValueParser<Value = SchemeKind> {
         .map(|name| name.parse().expect("only names of schemes are possible"))
 }
 
-fn check_name(name: &str) -> Result<(), Failure> {
-    if name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control) {
-        return Err(Failure::new(format!(
-            "--name {name:?}: expected at most {NAME_BYTES_MAX} bytes without control characters"
-        )));
-    }
-    Ok(())
-}
-
 /// Refuses what must not be overwritten. Missing paths are fine here.
 fn check_paths(arguments: &Arguments) -> Result<(), Failure> {
     let paths: Vec<&PathBuf> = arguments.data.iter().chain(&arguments.log).collect();
@@ -457,7 +447,41 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, uuid: 
         n + usize::from(config.log_count)
     ));
     output::line(format_args!("  takes up to {}", show_need(need)));
-    for (path, name) in paths.zip(names) {
+    for (path, name) in paths.clone().zip(names) {
         output::line(format_args!("  {name:<7} {}", path.display()));
     }
+    if let Some(note) = unused(arguments) {
+        output::line(format_args!("  {note}"));
+    }
+    if uuid.is_some() {
+        output::line(format_args!("next: {}", serve_line(paths)));
+    }
+}
+
+/// What larger devices have that the smallest one has not.
+fn unused(arguments: &Arguments) -> Option<String> {
+    let size = |path: &PathBuf| match is_missing(path) {
+        true => arguments.file_size,
+        false => look_at(path).ok().map(|candidate| candidate.size_bytes),
+    };
+    let sizes: Vec<(&PathBuf, u64)> =
+        arguments.data.iter().filter_map(|path| Some((path, size(path)?))).collect();
+    let (smallest, least) = sizes.iter().min_by_key(|(_, bytes)| *bytes)?;
+    let unused: u64 = sizes.iter().map(|(_, bytes)| bytes - least).sum();
+    let worth_a_word = unused > least / 100;
+    worth_a_word.then(|| {
+        let (least, unused) = (show_size(*least), show_size(unused));
+        format!("note: {} has only {least}, so {unused} of the others are not used", smallest.display())
+    })
+}
+
+/// The command that serves it.
+fn serve_line<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> String {
+    let quoted = |path: &PathBuf| {
+        let text = path.display().to_string();
+        let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+:@,=".contains(c));
+        if is_plain { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
+    };
+    let words: Vec<String> = paths.map(quoted).collect();
+    format!("elastripe serve {} --nbd unix:/PATH/OF/SOCKET", words.join(" "))
 }

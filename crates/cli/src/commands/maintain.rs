@@ -2,25 +2,28 @@
 
 use super::Exit;
 use super::members::finish;
+use super::reach::server_that_runs;
 use crate::progress::Progress;
 use clap::Args;
 use format::CheckpointKind;
 use lab::failure::{EXIT_FAILED, Failure};
-use node::control::{Client, Request};
+use node::called::members;
+use node::control::Request;
 use node::event::work_name;
 use node::open::{Force, Incomplete, look_at};
 use node::operate::Steering;
 use node::output;
 use node::registry::forget_dead;
-use node::session::{Patience, Reach, Session, server_of, wait_for_work};
+use node::session::{Patience, Reach, Session, server_of};
 use node::status::LastWork;
 use node::units::{parse_rate, parse_rate_or_off, show_rate};
+use node::waiting::{Successor, wait_for_successor, wait_for_work};
 use std::path::PathBuf;
 
 /// Options of `scrub`.
 #[derive(Args, Debug)]
 pub struct ScrubArguments {
-    /// Members of the array; one will do if it is being served.
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Stay until the scrub of a served array has ended.
@@ -50,7 +53,7 @@ pub struct ScrubArguments {
 /// Options of `rate`.
 #[derive(Args, Debug)]
 pub struct RateArguments {
-    /// Members of the array; one will do.
+    /// A member of the array, or its name or UUID.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// From now on: how much of each data device rebuild and scrub look at per second, or `off` for no limit.
@@ -64,7 +67,7 @@ type MaybeRate = std::option::Option<u64>;
 /// Options of `wait`.
 #[derive(Args, Debug)]
 pub struct WaitArguments {
-    /// Members of the array; one will do.
+    /// A member of the array, or its name or UUID.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
 }
@@ -72,7 +75,7 @@ pub struct WaitArguments {
 /// Options of `commit`.
 #[derive(Args, Debug)]
 pub struct PlainArguments {
-    /// Members of the array; one will do if it is being served.
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Print the status afterwards as JSON.
@@ -83,7 +86,7 @@ pub struct PlainArguments {
 /// Options of `clear`.
 #[derive(Args, Debug)]
 pub struct ClearArguments {
-    /// Members of the array; one will do if it is being served.
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Only this member: data0.., log0.., or its path.
@@ -97,7 +100,7 @@ pub struct ClearArguments {
 /// Options of `stop`.
 #[derive(Args, Debug)]
 pub struct StopArguments {
-    /// Members of the array; one will do.
+    /// A member of the array, or its name or UUID.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Even while clients are connected: a file system that is mounted there loses its device.
@@ -111,7 +114,7 @@ pub struct StopArguments {
 /// Options of `checkpoint`.
 #[derive(Args, Debug)]
 pub struct CheckpointArguments {
-    /// Members of the array; one will do if it is being served.
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// All metadata.
@@ -136,10 +139,11 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
         return steer(arguments, steering, what);
     }
     let force = Force::of_flag(arguments.force);
-    let mut session = Session::open(&arguments.paths, force, Incomplete::Refuse, arguments.rate, |_| Ok(()))?;
+    let mut session =
+        Session::open(&members(&arguments.paths)?, force, Incomplete::Refuse, arguments.rate, |_| Ok(()))?;
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
     let mut progress = Progress::start();
-    let outcome = session.scrub(arguments.rate, patience, &mut |work| progress.show(work));
+    let outcome = session.scrub(arguments.rate, patience, &mut |step| progress.show(step));
     progress.finish();
     let (exit, text) = match &outcome {
         Ok(Some(found)) => (if found.errors_left() > 0 { EXIT_FAILED } else { 0 }, describe_scrub(found)),
@@ -166,7 +170,8 @@ fn describe_scrub(found: &LastWork) -> String {
 
 /// Runs `clear`.
 pub fn clear(arguments: &ClearArguments) -> Result<Exit, Failure> {
-    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
+    let mut session =
+        Session::open(&members(&arguments.paths)?, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
     let outcome = session.clear(arguments.device.as_deref());
     let whose = arguments.device.as_deref().unwrap_or("every member");
     finish(session, outcome, arguments.json, &format!("errors of {whose} are counted anew"))
@@ -184,18 +189,6 @@ fn steer(arguments: &ScrubArguments, steering: Steering, what: &str) -> Result<E
     Ok(0)
 }
 
-/// The array's server, which must be there.
-fn server_that_runs(paths: &[PathBuf]) -> Result<Client, Failure> {
-    match server_of(paths)? {
-        Reach::Server(client) => Ok(client),
-        Reach::Copy(why) => Err(Failure::new(why)),
-        Reach::Nobody => {
-            let first = paths.first().map_or_else(String::new, |path| path.display().to_string());
-            Err(Failure::new(format!("{first}: its array is not being served, so nothing is under way")))
-        }
-    }
-}
-
 /// Runs `rate`.
 pub fn rate(arguments: &RateArguments) -> Result<Exit, Failure> {
     let mut client = server_that_runs(&arguments.paths)?;
@@ -211,9 +204,23 @@ pub fn rate(arguments: &RateArguments) -> Result<Exit, Failure> {
 pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
     let mut client = server_that_runs(&arguments.paths)?;
     let mut waited = 0;
-    while let Some(work) = client.status()?.engine.work {
+    loop {
         let mut progress = Progress::start();
-        let found = wait_for_work(&mut client, work.kind, &mut |work| progress.show(work));
+        let successor = wait_for_successor(&mut client, &mut |step| progress.show(step));
+        progress.finish();
+        if let Some(Successor { name, path, has_succeeded }) = successor? {
+            let path = path.display();
+            if !has_succeeded && client.status()?.engine.work.is_none() {
+                let why = "the server's log says why, and `status` how the array is";
+                return Err(Failure::new(format!("{path} did not take the place of {name}; {why}")));
+            }
+            let what = if has_succeeded { "has taken" } else { "takes" };
+            output::line(format_args!("{path} {what} the place of {name}"));
+            waited += 1;
+        }
+        let Some(work) = client.status()?.engine.work else { break };
+        let mut progress = Progress::start();
+        let found = wait_for_work(&mut client, work.kind, &mut |step| progress.show(step));
         progress.finish();
         let found = found?;
         if found.lost + found.mismatches > 0 {
@@ -228,14 +235,15 @@ pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
         waited += 1;
     }
     if waited == 0 {
-        output::line("no rebuild or scrub is under way");
+        output::line("no rebuild, scrub or replacement is under way");
     }
     Ok(0)
 }
 
 /// Runs `commit`.
 pub fn commit(arguments: &PlainArguments) -> Result<Exit, Failure> {
-    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
+    let mut session =
+        Session::open(&members(&arguments.paths)?, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
     let outcome = session.commit();
     finish(session, outcome, arguments.json, "the parity of every stripe is up to date")
 }
@@ -243,7 +251,8 @@ pub fn commit(arguments: &PlainArguments) -> Result<Exit, Failure> {
 /// Runs `checkpoint`.
 pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
     let kind = if arguments.full { CheckpointKind::Full } else { CheckpointKind::Incremental };
-    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
+    let mut session =
+        Session::open(&members(&arguments.paths)?, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
     let outcome = session.checkpoint(kind);
     let number =
         session.status().ok().and_then(|status| status.engine.checkpoints).map_or(0, |place| place.number);
@@ -252,10 +261,11 @@ pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
 
 /// Runs `stop`.
 pub fn stop(arguments: &StopArguments) -> Result<Exit, Failure> {
-    let mut client = match server_of(&arguments.paths)? {
+    let paths = members(&arguments.paths)?;
+    let mut client = match server_of(&paths)? {
         Reach::Server(client) => client,
         Reach::Copy(why) => return Err(Failure::new(why)),
-        Reach::Nobody => return Err(nothing_to_stop(&arguments.paths)),
+        Reach::Nobody => return Err(nothing_to_stop(&paths)),
     };
     let status = client.status()?;
     client.order(&Request::Stop { force: arguments.force })?;

@@ -1,10 +1,12 @@
 //! `fail`, `replace`, `online`, `add`: work on the members of an array, served or not.
 
 use super::Exit;
+use super::reach::server_that_runs;
 use crate::progress::Progress;
 use clap::Args;
 use lab::failure::Failure;
-use node::checks::{Caution, Consent};
+use node::called::members;
+use node::checks::{Caution, Consent, Manner};
 use node::error::Error;
 use node::made::MadeFile;
 use node::open::{Force, Incomplete, look_at, member_name};
@@ -16,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Options of `fail`.
 #[derive(Args, Debug)]
 pub struct FailArguments {
-    /// Members of the array; one will do if it is being served.
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// The member to take out of service: data0.., log0.., or its path.
@@ -36,25 +38,32 @@ pub struct FailArguments {
 /// Options of `replace`.
 #[derive(Args, Debug)]
 pub struct ReplaceArguments {
-    /// Members of the array; one will do if it is being served.
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
-    /// The member whose place is taken: data0.., log0.., or its path. It is failed first if it works.
+    /// The member whose place is taken: data0.., log0.., or its path. If it works, it stays in service until
+    /// the device is whole.
     #[arg(long, value_name = "DEVICE")]
     device: String,
     /// The device that takes the place.
-    #[arg(long, value_name = "PATH")]
-    with: PathBuf,
+    #[arg(long, value_name = "PATH", required_unless_present = "stop")]
+    with: Option<PathBuf>,
     /// Make the new device as a sparse file of this size if it does not exist.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     file_size: Option<u64>,
     /// Give that file all its room at once, so that it cannot lack any later; it is not sparse then.
     #[arg(long, requires = "file_size")]
     allocate: bool,
-    /// Even if the member works, and one more failure loses data until its replacement is filled.
+    /// Take a member that works out of service first, and rebuild the device from the others.
+    #[arg(long)]
+    fail_first: bool,
+    /// Give up what is being replaced: the member stays, what was to take its place is free.
+    #[arg(long, conflicts_with_all = ["with", "file_size", "fail_first", "wait", "rate", "force"])]
+    stop: bool,
+    /// With --fail-first: even if one more failure loses data until the device is filled.
     #[arg(long)]
     yes: bool,
-    /// Stay until the rebuild of a served array has ended.
+    /// Stay until the device is whole.
     #[arg(long)]
     wait: bool,
     /// Limit of the rebuild (and of a scrub): how much of each data device is looked at.
@@ -71,7 +80,7 @@ pub struct ReplaceArguments {
 /// Options of `online`.
 #[derive(Args, Debug)]
 pub struct OnlineArguments {
-    /// Members of the array; one will do if it is being served.
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// The member that was away: data0.., log0.., or the path of its device.
@@ -94,7 +103,7 @@ pub struct OnlineArguments {
 /// Options of `add`.
 #[derive(Args, Debug)]
 pub struct AddArguments {
-    /// Members of the array; one will do if it is being served.
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// A device that takes the place of the next member that fails while the array is being served.
@@ -118,10 +127,13 @@ pub struct AddArguments {
 pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
     let (device, caution) = (&arguments.device, Caution::of_flag(arguments.force));
     let consent = Consent::of_flag(arguments.yes);
-    let mut session =
-        Session::open(&arguments.paths, Force::Never, Incomplete::RefuseBut(device), None, |array| {
-            Ok(array.check_fail(array.find(device)?, caution, consent)?)
-        })?;
+    let mut session = Session::open(
+        &members(&arguments.paths)?,
+        Force::Never,
+        Incomplete::RefuseBut(device),
+        None,
+        |array| Ok(array.check_fail(array.find(device)?, caution, consent)?),
+    )?;
     let outcome = session.fail(device, caution, consent);
     let text = format!("{} is out of service", arguments.device);
     finish(session, outcome, arguments.json, &text)
@@ -129,51 +141,75 @@ pub fn fail(arguments: &FailArguments) -> Result<Exit, Failure> {
 
 /// Runs `replace`.
 pub fn replace(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
-    let mut made = make_missing(&arguments.with, arguments.file_size, arguments.allocate)?;
-    look_at(&arguments.with)?;
-    let path = absolute(&arguments.with)?;
+    let Some(with) = &arguments.with else { return call_off(arguments) };
+    let mut made = make_missing(with, arguments.file_size, arguments.allocate)?;
+    look_at(with)?;
+    let path = absolute(with)?;
     let caution = Caution::of_flag(arguments.force);
     let (device, consent) = (&arguments.device, Consent::of_flag(arguments.yes));
+    let manner = Manner::of_flag(arguments.fail_first);
     let mut session = Session::open(
-        &arguments.paths,
+        &members(&arguments.paths)?,
         Force::Never,
         Incomplete::RefuseBut(device),
         arguments.rate,
-        |array| array.check_replace(array.find(device)?, &path, caution, consent),
+        |array| array.check_replace(array.find(device)?, &path, caution, (consent, manner)),
     )?;
     let live = matches!(session, Session::Live(_));
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
     let rate = arguments.rate;
-    let mut outcome = session.replace(&Replacement { device, path: &path, caution, consent, rate });
+    let mut outcome = session.replace(&Replacement { device, path: &path, caution, consent, rate, manner });
     keep_what_is_taken(&mut made, live, &outcome);
+    let stays = outcome.is_ok() && session.is_successor(&path)?;
     if outcome.is_ok() {
         let mut progress = Progress::start();
-        outcome = session.await_rebuild(device, patience, &mut |work| progress.show(work));
+        outcome = session.await_rebuild((device, Some(&path)), patience, &mut |step| progress.show(step));
         progress.finish();
     }
-    let (device, with) = (&arguments.device, arguments.with.display());
-    let text = if live && !arguments.wait {
+    let (device, with) = (&arguments.device, with.display());
+    let text = if live && !arguments.wait && stays {
+        format!("{with} becomes what {device} is, which stays in service until then; see `status`")
+    } else if live && !arguments.wait {
         format!("{with} takes the place of {device}; the rebuild has begun, see `status`")
+    } else if stays {
+        format!("{with} has taken the place of {device}, which was in service until then")
     } else {
         format!("{with} has taken the place of {device}; rebuilt")
     };
     finish(session, outcome, arguments.json, &text)
 }
 
+/// Runs `replace --stop`.
+fn call_off(arguments: &ReplaceArguments) -> Result<Exit, Failure> {
+    let mut client = server_that_runs(&arguments.paths)?;
+    Session::call_off(&mut client, &arguments.device)?;
+    if arguments.json {
+        output::line(serde_json::to_string_pretty(&client.status()?)?);
+    } else {
+        output::line(format_args!("{} stays; what was to take its place is free", arguments.device));
+    }
+    Ok(0)
+}
+
 /// Runs `online`.
 pub fn online(arguments: &OnlineArguments) -> Result<Exit, Failure> {
     let Whereabouts { device, path } = Whereabouts::of(arguments)?;
-    let mut session =
-        Session::open(&arguments.paths, Force::Never, Incomplete::RefuseBut(&device), None, |array| {
+    let mut session = Session::open(
+        &members(&arguments.paths)?,
+        Force::Never,
+        Incomplete::RefuseBut(&device),
+        None,
+        |array| {
             let path = path.as_deref().ok_or_else(|| Error::from(array.no_path(&device)))?;
             array.check_online(array.find(&device)?, path).map(|_| ())
-        })?;
+        },
+    )?;
     let live = matches!(session, Session::Live(_));
     let patience = if arguments.wait { Patience::Wait } else { Patience::Start };
     let mut outcome = session.online(&device, path.as_deref(), arguments.full);
     if outcome.is_ok() {
         let mut progress = Progress::start();
-        outcome = session.await_rebuild(&device, patience, &mut |work| progress.show(work));
+        outcome = session.await_rebuild((&device, None), patience, &mut |step| progress.show(step));
         progress.finish();
     }
     let text = if live && !arguments.wait {
@@ -222,10 +258,11 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     let candidate = look_at(&arguments.spare)?;
     let path = absolute(&arguments.spare)?;
     let caution = Caution::of_flag(arguments.force);
-    let mut session = Session::open(&arguments.paths, Force::Never, Incomplete::Refuse, None, |array| {
-        array.check_spare(&candidate, caution)?;
-        Ok(())
-    })?;
+    let mut session =
+        Session::open(&members(&arguments.paths)?, Force::Never, Incomplete::Refuse, None, |array| {
+            array.check_spare(&candidate, caution)?;
+            Ok(())
+        })?;
     let live = matches!(session, Session::Live(_));
     let outcome = session.add_spare(&path, caution);
     keep_what_is_taken(&mut made, live, &outcome);

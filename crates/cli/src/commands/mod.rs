@@ -2,10 +2,14 @@
 
 mod create;
 mod examine;
+mod grow;
 mod inspect;
 mod maintain;
+mod manual;
 mod members;
+mod reach;
 mod remove;
+mod rename;
 mod scan;
 mod serve;
 mod status;
@@ -13,7 +17,7 @@ mod wipe;
 
 use clap::Subcommand;
 use lab::failure::Failure;
-use lab::{bench, flash, plot, replay, simulate, trace};
+use lab::{bench, flash, plot, reliability, replay, simulate, trace};
 
 /// How a command ended: the process's exit code.
 pub type Exit = u8;
@@ -27,7 +31,8 @@ pub enum Command {
     Serve(serve::Arguments),
     /// Find arrays among devices, files and directories.
     Scan(scan::Arguments),
-    /// Show how an array is; exit code 0 healthy, 1 degraded, 2 failed, 4 could not look.
+    /// Show how an array is; exit code 0 healthy, 1 degraded, 2 failed or down, 3 data is lost, 4
+    /// could not look.
     Status(status::Arguments),
     /// Stop serving an array, in order.
     Stop(maintain::StopArguments),
@@ -41,6 +46,10 @@ pub enum Command {
     Add(members::AddArguments),
     /// Take a spare out of an array.
     Remove(remove::Arguments),
+    /// Give an array another name.
+    Rename(rename::Arguments),
+    /// Let an array take the room of devices that have become larger.
+    Grow(grow::Arguments),
     /// Make devices forget that they were members.
     Wipe(wipe::Arguments),
     /// Check all metadata, and every chunk against its checksum and the code, and heal what is bad.
@@ -69,8 +78,14 @@ pub enum Command {
     Flash(flash::Arguments),
     /// Run a trace through the engine over simulated SSDs, in virtual time.
     Simulate(Box<simulate::Arguments>),
+    /// Reckon how likely arrays lose data, and how much.
+    Reliability(Box<reliability::Arguments>),
     /// Draw columns of a CSV file, such as a sweep's results.csv, as SVG or PNG.
     Plot(Box<plot::command::Arguments>),
+    /// Print what a shell needs to complete this program's command lines.
+    Completions(manual::CompletionsArguments),
+    /// Write the pages of the manual into a directory.
+    Man(manual::ManArguments),
 }
 
 impl Command {
@@ -87,6 +102,8 @@ impl Command {
             Self::Online(arguments) => members::online(&arguments),
             Self::Add(arguments) => members::add(&arguments),
             Self::Remove(arguments) => remove::run(&arguments),
+            Self::Rename(arguments) => rename::run(&arguments),
+            Self::Grow(arguments) => grow::run(&arguments),
             Self::Wipe(arguments) => wipe::run(&arguments),
             Self::Scrub(arguments) => maintain::scrub(&arguments),
             Self::Clear(arguments) => maintain::clear(&arguments),
@@ -101,7 +118,10 @@ impl Command {
             Self::Bench(arguments) => bench::run(&arguments),
             Self::Flash(arguments) => flash::run(&arguments),
             Self::Simulate(mut arguments) => simulate::run(&mut arguments),
+            Self::Reliability(arguments) => reliability::run(&arguments),
             Self::Plot(arguments) => plot::command::run(&arguments),
+            Self::Completions(arguments) => manual::completions(&arguments),
+            Self::Man(arguments) => manual::man(&arguments),
         }
     }
 }

@@ -5,9 +5,10 @@ use clap::Args;
 use device::{Access, Members};
 use format::Role;
 use lab::failure::Failure;
+use node::blank::wipe_spare;
+use node::called::members;
 use node::control::Request;
 use node::open::{look_at, open_options};
-use node::operate::wipe_spare;
 use node::output;
 use node::session::{Reach, server_of};
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 /// Options of `remove`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Members or spares of the array; one will do.
+    /// Members or spares of the array, one will do; or its name or UUID.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// The spare: its path, or spare0.. as `status` of the same paths calls it.
@@ -26,14 +27,15 @@ pub struct Arguments {
 /// Runs `remove`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let spare = &arguments.spare;
-    match server_of(&arguments.paths)? {
+    let paths = members(&arguments.paths)?;
+    match server_of(&paths)? {
         // The server may have another working directory.
         Reach::Server(mut client) => {
             let path = Path::new(spare);
             let name = if path.exists() { std::path::absolute(path)? } else { path.to_owned() };
             client.order(&Request::RemoveSpare { spare: name })?;
         }
-        Reach::Nobody | Reach::Copy(_) => remove_offline(&arguments.paths, spare)?,
+        Reach::Nobody | Reach::Copy(_) => remove_offline(&paths, spare)?,
     }
     output::line(format_args!("{spare} is a spare no more; its superblock is erased"));
     Ok(0)

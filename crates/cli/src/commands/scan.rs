@@ -7,6 +7,7 @@ use node::describe::role_of;
 use node::open::{arrange_any_candidates, is_locked, shape};
 use node::output;
 use node::scan::{Sighted, look_around};
+use node::settings::{Kept, keep};
 use node::status::{Source, of_superblocks};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -20,6 +21,10 @@ pub struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+    /// Keep what was found in /etc/elastripe/NAME.toml, a file for each array that has none yet: then
+    /// `elastripe serve NAME` finds it, and options can be kept there.
+    #[arg(long)]
+    write: bool,
 }
 
 /// Runs `scan`. Exit code 1 if there is no array.
@@ -28,6 +33,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     for other in &sight.other_versions {
         output::warn(format_args!("elastripe: {other}"));
     }
+    let files = if arguments.write { keep_all(&sight.arrays, &arguments.places)? } else { Vec::new() };
     if arguments.json {
         let list: Vec<Value> = sight.arrays.iter().map(to_json).collect();
         output::line(format_args!("{:#}", Value::from(list)));
@@ -36,7 +42,31 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         output::print(sight.arrays.iter().map(to_text).collect::<Vec<_>>().join("\n"));
     }
+    files.iter().for_each(|line| output::warn(format_args!("elastripe: {line}")));
     Ok(if sight.arrays.is_empty() { EXIT_FAILED } else { 0 })
+}
+
+/// Keeps a file of each array; what became of it, a line each.
+fn keep_all(arrays: &[Sighted], places: &[PathBuf]) -> Result<Vec<String>, Failure> {
+    let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let directories: Vec<PathBuf> = places.iter().filter(|place| place.is_dir()).map(whole).collect();
+    let mut lines = Vec::new();
+    for found in arrays {
+        let paths: Vec<PathBuf> = found.candidates.iter().map(|candidate| whole(&candidate.path)).collect();
+        let within = |path: &PathBuf| directories.iter().any(|directory| path.parent() == Some(directory));
+        let holds = |directory: &&PathBuf| paths.iter().any(|path| path.parent() == Some(directory));
+        let mut own: Vec<PathBuf> = directories.iter().filter(holds).cloned().collect();
+        own.extend(paths.iter().filter(|path| !within(path)).cloned());
+        let own = if places.is_empty() { Vec::new() } else { own };
+        lines.push(match keep(found.array, &found.name, &own)? {
+            Kept::Written(path) => format!("{}: written", path.display()),
+            Kept::There(path) => format!("{}: there already, left as it is", path.display()),
+            Kept::Moved { from, to } => {
+                format!("{}: now {}, as the array is called", from.display(), to.display())
+            }
+        });
+    }
+    Ok(lines)
 }
 
 /// How the array is, as far as its devices tell.
@@ -49,13 +79,22 @@ fn state(found: &Sighted) -> (String, &'static str) {
     }
 }
 
+/// Devices that are members no more.
+fn stale(found: &Sighted) -> Vec<PathBuf> {
+    arrange_any_candidates(&found.candidates).map_or_else(|_| Vec::new(), |arranged| arranged.stale)
+}
+
 fn to_json(found: &Sighted) -> Value {
     let (state, source) = state(found);
     let superblock = found.candidates.iter().find_map(|candidate| candidate.superblock());
+    let stale = stale(found);
     let devices: Vec<Value> = found
         .candidates
         .iter()
-        .map(|candidate| json!({ "name": candidate.superblock().map(role_of), "path": candidate.path }))
+        .map(|candidate| {
+            let name = candidate.superblock().map(role_of);
+            json!({ "name": name, "path": candidate.path, "stale": stale.contains(&candidate.path) })
+        })
         .collect();
     json!({
         "uuid": found.array.to_string(),
@@ -75,9 +114,11 @@ fn to_text(found: &Sighted) -> String {
     if let Some(superblock) = found.candidates.iter().find_map(|candidate| candidate.superblock()) {
         text.push_str(&format!("  {}\n", shape(&superblock.config)));
     }
+    let stale = stale(found);
     for candidate in &found.candidates {
         let role = candidate.superblock().map(role_of).unwrap_or_default();
-        text.push_str(&format!("  {role:<8} {}\n", candidate.path.display()));
+        let was = if stale.contains(&candidate.path) { " (was, and is no member any more)" } else { "" };
+        text.push_str(&format!("  {role:<8} {}{was}\n", candidate.path.display()));
     }
     text
 }

@@ -8,19 +8,20 @@ use array::{
 };
 use clap::{Args, ValueEnum};
 use format::ArrayConfig;
-use front::SOCKET_BUFFERS_BYTES;
-use lab::failure::Failure;
+use front::{Guard, Network, SOCKET_BUFFERS_BYTES, Tls};
+use lab::failure::{EXIT_MISUSED, Failure};
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
 use lab::options::discards::Discards;
 use lab::options::placement::ElasticChoices;
 use lab::options::rewrites::RewriteChoice;
 use monitor::Monitor;
+use node::activation::{Passed, passed};
 use node::assemble::Assembled;
 use node::driver::DriverOptions;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
-use node::open::{Force, Incomplete, describe, lock, member_name};
+use node::open::{Force, Incomplete, describe, lock, lock_to_read, member_name};
 use node::output;
 use node::registry::socket_path;
 use node::scan::members_of;
@@ -43,14 +44,16 @@ const PATROL_BYTES_PER_S: u64 = 1 << 20;
 /// Options of `serve`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// The members, in any order, and spares. With --scan or --array, places to look at: devices, files,
-    /// directories; without any, every block device.
+    /// The members, in any order, and spares; or the name or UUID of the array, as with --array. With
+    /// --scan or --array, places to look at: devices, files, directories; without any, every block device.
     #[arg(required_unless_present_any = ["scan", "array"], value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Find the members among the paths; what is no member of the array is ignored.
     #[arg(long)]
     scan: bool,
-    /// The same, of the array with this name or UUID.
+    /// The same, of the array with this name or UUID. What /etc/elastripe/NAME.toml says of it counts,
+    /// unless it is given here: places, and options of this command. Its clients connect to NAME.nbd beside
+    /// the control sockets, if no address is given.
     #[arg(long, value_name = "NAME|UUID")]
     array: Option<String>,
     #[command(flatten)]
@@ -88,14 +91,15 @@ pub struct Arguments {
     /// them. They are out of service from then on.
     #[arg(long)]
     degraded: bool,
-    /// Refuse writes of clients.
+    /// Refuse writes of clients, and write nothing to the members either: what recovery would write is kept
+    /// in memory.
     #[arg(long)]
     read_only: bool,
     /// Whether lines of the log begin with the time.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     log_time: LogTimeName,
-    /// Metrics for Prometheus at http://HOST:PORT/metrics. Nothing asks for a password: whoever reaches the
-    /// address can read them.
+    /// A page that shows the array at http://HOST:PORT/, and metrics for Prometheus at /metrics. Nothing asks
+    /// for a password: whoever reaches the address can look.
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<String>,
     /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE,
@@ -112,8 +116,13 @@ pub struct Arguments {
 struct ClientChoices {
     /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times. With --run alone, a
     /// socket of its own.
-    #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required_unless_present = "run")]
+    #[arg(long, value_parser = parse_address, value_name = "ADDRESS")]
     nbd: Vec<Address>,
+    /// Where a virtual machine, or a program that drives a virtio disk itself, finds the volume: the path of
+    /// a socket; may be given several times. A socket serves one client at a time.
+    #[cfg(feature = "vhost-user")]
+    #[arg(long, value_name = "PATH")]
+    vhost_user_blk: Vec<PathBuf>,
     /// Threads that run the array, at most as many as it has shards; `auto`: as many as this machine has
     /// processors. With 1 the thread that does everything else runs it, too.
     #[arg(long, default_value = "auto", value_name = "N", value_parser = parse_threads)]
@@ -122,6 +131,42 @@ struct ClientChoices {
     /// after the array does, which takes least time for a request that comes alone.
     #[arg(long, default_value = "0", value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     socket_threads: u8,
+    #[command(flatten)]
+    guards: GuardChoices,
+}
+
+/// Who may come in by TCP.
+#[derive(Args, Clone, Debug)]
+struct GuardChoices {
+    /// Encrypt all connections of tcp: addresses: the server's certificate, and what leads from it to the
+    /// authority that clients know, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of that certificate, in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Only clients that have a certificate of this authority may connect; in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
+    /// Only clients of this network, or with this address, may connect to tcp: addresses; may be given
+    /// several times.
+    #[arg(long, value_name = "CIDR")]
+    allow: Vec<Network>,
+}
+
+impl GuardChoices {
+    fn guard(&self, addresses: &[Address], passed: &[Passed]) -> Result<Guard, Failure> {
+        let is_used = self.tls_cert.is_some() || !self.allow.is_empty();
+        let by_tcp = addresses.iter().any(|address| matches!(address, Address::Tcp(_)))
+            || passed.iter().any(|socket| matches!(socket, Passed::Tcp(_)));
+        if is_used && !by_tcp {
+            return Err(Failure::new("--tls-cert and --allow are about tcp: addresses, and none is given"));
+        }
+        let files = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
+        let tls = files.map(|(cert, key)| Tls::of_files(cert, key, self.tls_client_ca.as_deref()));
+        let tls = tls.transpose().map_err(|error| Failure::new(error.to_string()))?;
+        Ok(Guard { tls, allowed: self.allow.clone() })
+    }
 }
 
 /// Threads that run the array.
@@ -156,6 +201,15 @@ impl Threads {
 }
 
 impl ClientChoices {
+    /// Where clients connect.
+    fn addresses(&self) -> Vec<Address> {
+        #[cfg_attr(not(feature = "vhost-user"), expect(unused_mut, reason = "nothing is added then"))]
+        let mut addresses = self.nbd.clone();
+        #[cfg(feature = "vhost-user")]
+        addresses.extend(self.vhost_user_blk.iter().cloned().map(Address::VhostUserBlk));
+        addresses
+    }
+
     /// What clients' requests take on their way to the shards, unless there is one on their own thread.
     fn buffers_bytes(&self, config: &ArrayConfig) -> u64 {
         let is_direct = config.shard.count == 1 && self.socket_threads == 0;
@@ -244,6 +298,20 @@ enum Sync {
 
 /// Runs `serve`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let passed = passed()?;
+    if let Some(whole) = named::completed(arguments, passed.is_empty())? {
+        return serve_array(&whole, passed);
+    }
+    if arguments.clients.addresses().is_empty() && arguments.run.is_none() && passed.is_empty() {
+        return Err(Failure::new(
+            "the following required arguments were not provided: --nbd <ADDRESS>; see `elastripe help serve`",
+        )
+        .with_exit(EXIT_MISUSED));
+    }
+    serve_array(arguments, passed)
+}
+
+fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failure> {
     logbook::begin(arguments.log_time.into());
     let paths = if arguments.scan || arguments.array.is_some() {
         members_of(&arguments.paths, arguments.array.as_deref())?
@@ -252,17 +320,24 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let incomplete = if arguments.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     // Whatever can fail without the array being touched comes before it is assembled.
-    let locked = lock(&paths, Force::of_flag(arguments.force), incomplete)?;
+    let force = Force::of_flag(arguments.force);
+    let locked = match arguments.read_only {
+        true => lock_to_read(&paths, force, incomplete)?,
+        false => lock(&paths, force, incomplete)?,
+    };
     let scheme = locked.superblock().config.scheme;
     arguments.cache.check(scheme)?;
     arguments.elastic.check(scheme)?;
     arguments.commits.rewrites.check_any(&[scheme])?;
     check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
     let options = engine_options(arguments, locked.has_files());
+    let options = if arguments.read_only { without_background(options) } else { options };
     let config = locked.superblock().config;
     let threads = arguments.clients.threads.of(config.shard.count.into())?;
     let need = arguments.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
-    let endpoints = Endpoints::open(&locked, &arguments.clients.nbd)?;
+    let addresses = arguments.clients.addresses();
+    let guard = arguments.clients.guards.guard(&addresses, &passed)?;
+    let endpoints = Endpoints::open(&locked, &addresses, passed, &guard)?;
     let monitor = arguments.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
     let assembled = locked.assemble(options, DriverOptions::default())?;
@@ -278,7 +353,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         socket_threads: arguments.clients.socket_threads.into(),
     };
     if let Some(monitor) = monitor {
-        talk.say(format_args!("metrics at http://{}/metrics", monitor.address()));
+        talk.say(format_args!("page at http://{0}/, metrics at http://{0}/metrics", monitor.address()));
         monitor.start(socket_path(uuid))?;
     }
     let served = serve(assembled, endpoints, &service, |uris| {
@@ -314,6 +389,12 @@ fn parse_untorn_size(text: &str) -> Result<u64, String> {
             show_size(UNTORN_BYTES_MAX)
         )),
     }
+}
+
+/// Nothing is done that nobody asks for: all of it writes.
+fn without_background(options: EngineOptions) -> EngineOptions {
+    let commit = CommitPolicy { every_requests: None, idle_ns: None, bytes_per_s: None };
+    EngineOptions { commit, patrol: None, confirm_idle_ns: None, ..options }
 }
 
 fn table_bytes(memory: &MemoryShares) -> u64 {
@@ -407,6 +488,8 @@ pub fn describe_recovery(report: &RecoveryReport) -> String {
     }
     text
 }
+
+mod named;
 
 /// As a shell reports it: the code, or 128 plus the signal.
 fn exit_of(status: ExitStatus) -> Exit {

@@ -4,28 +4,29 @@
 //! several arrays the worst counts.
 
 use super::Exit;
-use crate::screen::{Rates, losses, render};
 use clap::Args;
 use format::ArrayUuid;
 use lab::failure::{EXIT_CANNOT_LOOK, Failure};
+use node::called::members;
 use node::error::Error;
 use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use node::output;
-use node::registry::{Record, Trace, traces};
+use node::registry::{Record, Trace, dead_server_of, traces};
+use node::screen::{Rates, losses, render};
 use node::session::{Reach, reach};
 use node::status::{Condition, Source, Status, of_superblocks};
 use node::units::parse_duration;
 use serde::Serialize;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
 
 /// Options of `status`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Members of one array; any of them will do for an array that is being served. Without any, all arrays
-    /// that are being served are shown.
+    /// Members of one array, any of them for an array that is being served; or its name or UUID. Without any,
+    /// all arrays that are being served are shown.
     #[arg(value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Print JSON.
@@ -82,7 +83,7 @@ fn look(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Failure> {
     if arguments.paths.is_empty() {
         return look_at_served(arguments, rates);
     }
-    let status = status_of(&arguments.paths)?;
+    let status = status_of(&members(&arguments.paths)?)?;
     if arguments.json {
         show_json(arguments, &status)?;
     } else {
@@ -122,7 +123,9 @@ fn look_at_served(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Fail
     if arguments.json {
         show_json(arguments, &all)?;
     } else if all.is_empty() {
-        output::line("no array is being served; name the members of one to look at it");
+        output::line(
+            "no array is being served; name the members of one to look at it, or see `elastripe scan`",
+        );
     } else {
         output::print(all.iter().map(|shown| shown.render(rates)).collect::<Vec<_>>().join("\n"));
     }
@@ -186,23 +189,34 @@ impl Shown {
     }
 }
 
+/// That a server is gone.
+fn gone(record: &Record) -> String {
+    let server =
+        if record.pid == 0 { "its server".to_owned() } else { format!("its server, {},", record.describe()) };
+    format!("{server} is gone without having stopped the array")
+}
+
+/// The status of an array whose server is gone.
+fn marked_down(mut status: Status, record: Record) -> Status {
+    status.notes.push(gone(&record));
+    if !matches!(status.state, Condition::Failed | Condition::Incomplete) {
+        status.state = Condition::Down;
+    }
+    status.source = Source::Dead;
+    status.uris = record.addresses;
+    status
+}
+
 /// What a server that is gone left: its record leads to the members.
 fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
     let own = |candidate: &Candidate| candidate.superblock().is_some_and(|found| found.array == array);
     let candidates = record.paths.iter().filter_map(|path| look_at(path).ok()).filter(own);
     let candidates: Vec<Candidate> = candidates.collect();
-    let gone =
-        if record.pid == 0 { "its server".to_owned() } else { format!("its server, {},", record.describe()) };
-    let note = format!("{gone} is gone without having stopped the array");
+    let gone = gone(&record);
     match arrange_any_candidates(&candidates) {
         Ok(found) => {
-            let mut status = of_superblocks(&found, Source::Dead, record.paths.len() - candidates.len());
-            if status.state != Condition::Failed {
-                status.state = Condition::Down;
-            }
-            status.uris = record.addresses;
-            status.notes.push(note);
-            Shown::Array(Box::new(status))
+            let status = of_superblocks(&found, Source::Dead, record.paths.len() - candidates.len());
+            Shown::Array(Box::new(marked_down(status, record)))
         }
         Err(_) => Shown::Traces {
             uuid: record.uuid,
@@ -210,7 +224,7 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
             state: Condition::Down,
             source: Source::Dead,
             uris: record.addresses,
-            notes: vec![note, "name its members to look at them".to_owned()],
+            notes: vec![gone, "name its members to look at them".to_owned()],
         },
     }
 }
@@ -248,7 +262,20 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
     };
     let mut status = match reach(first)? {
         Reach::Server(mut client) => client.status()?,
-        Reach::Nobody => of_candidates()?,
+        Reach::Nobody => {
+            let paths: Vec<&Path> = candidates.iter().map(|candidate| candidate.path.as_path()).collect();
+            let array = first.superblock().map(|superblock| superblock.array);
+            let status = of_candidates()?;
+            let dead = array.filter(|_| status.source == Source::Stopped);
+            // Its record leads to the others, too.
+            match dead.and_then(|array| Some((array, dead_server_of(array, &paths)?))) {
+                Some((array, record)) => match status_of_dead(array, record) {
+                    Shown::Array(down) => *down,
+                    Shown::Traces { .. } => status,
+                },
+                None => status,
+            }
+        }
         Reach::Copy(why) => {
             let mut status = of_candidates()?;
             status.notes.push(why);

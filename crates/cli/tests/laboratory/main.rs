@@ -10,6 +10,7 @@ mod experiment_was_grid;
 mod flash_run;
 mod parity_log_counts;
 mod plots;
+mod reliability;
 mod replay_common;
 mod replay_counts_match_closed_forms;
 mod replay_figure_1_of_the_paper;

@@ -65,10 +65,10 @@ fn wrong_devices() {
         ("fail", &["--device", "data9"], &["data9", "expected one of data0"]),
         ("replace", &["--device", "log7", "--with", "short"], &["log7", "expected one of data0"]),
         ("replace", &["--device", "data0", "--with", "short"], &["short", "is a copy of data3"]),
-        ("replace", &["--device", "data0", "--with", "blank"], &["blank", "bytes, expected at least"]),
+        ("replace", &["--device", "data0", "--with", "blank"], &["blank", "bytes), expected at least"]),
         ("replace", &["--device", "data0", "--with", "d1"], &["d1", "is data1 of this array"]),
         ("replace", &["--device", "data0", "--with", "e0"], &["e0", "is a member of array"]),
-        ("add", &["--spare", "blank"], &["blank", "bytes, expected at least"]),
+        ("add", &["--spare", "blank"], &["blank", "bytes), expected at least"]),
         ("add", &["--spare", "l1"], &["l1", "is log1 of this array"]),
     ];
     for (command, options, words) in cases {

@@ -132,7 +132,12 @@ fn a_rebuild_goes_on_after_a_stop_and_after_a_crash() {
     let rig = Rig::with_array();
     // So slow that it cannot end by itself.
     let server = served_with_data(&rig, &["--rebuild-rate", "1KiB/s"]);
-    rig.on("replace", &["d0"], &["--device", "data0", "--with", "n0", "--file-size", "32MiB"]).ok();
+    rig.on(
+        "replace",
+        &["d0"],
+        &["--device", "data0", "--with", "n0", "--fail-first", "--file-size", "32MiB"],
+    )
+    .ok();
     assert_eq!(device(&rig.status(&["d1"]), "data0")["state"], "rebuilding");
     check(&rig);
     rig.on("rate", &["d1"], &["--rate", "1MiB/s"]).ok();

@@ -190,6 +190,58 @@ fn a_device_that_does_not_answer_is_done_without() {
     rig.on("scrub", &["n0", "d1", "d2"], &[]).ok();
 }
 
+/// Members that another process serves stop and go on, with and without the limit being reached.
+#[test]
+fn a_device_that_answers_again_comes_back_by_what_it_missed() {
+    let rig = Rig::new();
+    let Some(mount) = device_of_a_process(&rig, &rig.path("fuse")) else { return };
+    if !has("qemu-io") {
+        return;
+    }
+    create(&rig, "fuse/nbd").ok();
+    let server = rig.serve(&["fuse/nbd", "d1", "d2"], &["--device-timeout", "3s"]);
+    rig.qemu_io(&["write -P 1 0 16M", "flush"]).ok();
+
+    // For less than the limit: whoever asks waits, and nobody is out of service.
+    signal(&mount.servers[0], "STOP");
+    let mut writer = rig.qemu_io_child(&["write -P 2 1M 64k", "flush"]);
+    let age = |rig: &Rig| device(&rig.status(&["d1"]), "data0")["oldest_request_ms"].as_u64().unwrap();
+    until("a request is old", || age(&rig) > 300);
+    signal(&mount.servers[0], "CONT");
+    assert!(writer.wait().unwrap().success());
+    assert_eq!(rig.status(&["d1"])["state"], "healthy");
+
+    // For longer.
+    signal(&mount.servers[0], "STOP");
+    let begun = Instant::now();
+    let ran = rig.qemu_io(&["write -P 3 2M 64k", "flush", "read -P 3 2M 64k", "read -P 1 8M 1M"]).ok();
+    let waited = begun.elapsed();
+    assert!(!ran.out.contains("failed") && waited < Duration::from_secs(8), "{waited:?}: {ran:?}");
+    let status = rig.status(&["d1"]);
+    assert_eq!(
+        (&status["state"], &device(&status, "data0")["failed_because"]),
+        (&"degraded".into(), &"silent".into())
+    );
+    rig.qemu_io(&["write -P 4 5M 64k", "flush"]).ok();
+    signal(&mount.servers[0], "CONT");
+    // What was given up may be under way for a moment more; until then the device stays locked.
+    until("it is taken back", || rig.on("online", &["d1"], &["--device", "data0", "--wait"]).code == 0);
+    let status = rig.status(&["d1"]);
+    let rebuilt = status["last_work"]["chunks_rebuilt"].as_u64().unwrap();
+    // The member has 8 MiB of data and 8 of parity in pieces, of which 128 KiB were written meanwhile.
+    assert!(status["state"] == "healthy" && rebuilt < 600, "{status:#}");
+    let scrub = rig.on("scrub", &["d1"], &["--wait"]).ok();
+    assert!(scrub.out.contains("0 chunks healed"), "{scrub:?}");
+    server.kill();
+    // It has what it ought to: another one is lost.
+    let server = rig.serve(&["fuse/nbd", "d2"], &["--degraded"]);
+    let reads =
+        ["read -P 1 0 1M", "read -P 2 1M 64k", "read -P 3 2M 64k", "read -P 4 5M 64k", "read -P 1 8M 8M"];
+    let ran = rig.qemu_io(&reads).ok();
+    assert!(!ran.out.contains("failed"), "{ran:?}");
+    server.stop().ok();
+}
+
 #[test]
 fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
     let rig = Rig::new();

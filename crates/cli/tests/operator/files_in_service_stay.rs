@@ -29,7 +29,7 @@ fn the_server_ends_while_its_rebuild_is_waited_for() {
     for end in ["TERM", "KILL"] {
         let server = rig.serve(&MEMBERS, &["--rebuild-rate", "1KiB/s"]);
         fill(&rig);
-        let replace = [&["replace", "d0", "--device", "data2", "--wait"], &NEW[..]].concat();
+        let replace = [&["replace", "d0", "--device", "data2", "--fail-first", "--wait"], &NEW[..]].concat();
         let mut waiting = rig.command(&replace).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         while device(&rig.status(&["d0"]), "data2")["state"] != "rebuilding" {
             assert!(waiting.try_wait().unwrap().is_none(), "the rebuild should last");
@@ -157,7 +157,7 @@ fn two_commands_at_once() {
     let server = rig.serve(&MEMBERS, &["--rebuild-rate", "1KiB/s"]);
     fill(&rig);
     let spawn = |device: &str| {
-        let args = [&["replace", "d0", "--device", device, "--yes"], &NEW[..]].concat();
+        let args = [&["replace", "d0", "--device", device, "--fail-first"], &NEW[..]].concat();
         rig.command(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     };
     let both = [spawn("data0"), spawn("data2")];

@@ -8,7 +8,12 @@ use std::process::Command;
 
 /// The commands of the blocks marked as tested.
 fn commands(text: &str) -> Vec<String> {
-    let blocks = text.split("<!-- tested -->").skip(1);
+    marked(text, "<!-- tested -->")
+}
+
+/// The same of the blocks with another mark.
+fn marked(text: &str, mark: &str) -> Vec<String> {
+    let blocks = text.split(mark).skip(1);
     let code = blocks.filter_map(|rest| rest.split("```sh\n").nth(1)?.split("```").next());
     code.flat_map(str::lines).filter(|line| !line.trim().is_empty()).map(str::to_owned).collect()
 }
@@ -61,6 +66,52 @@ fn the_plots_of_the_manual_are_drawn_as_printed() {
         }
     }
     assert_eq!(drawn, if cfg!(feature = "png") { 7 } else { 5 }, "every command with a plot draws one");
+}
+
+#[test]
+fn the_page_on_reliability_works_as_printed() {
+    let commands = commands(&document("docs/reliability.md"));
+    assert!(commands.len() >= 4, "docs/reliability.md lost its commands");
+    let directory = tempfile::tempdir().unwrap();
+    run_as_printed(commands, directory.path());
+}
+
+/// What commands left behind when one of them fails.
+struct Leftovers<'a>(&'a Path);
+
+impl Drop for Leftovers<'_> {
+    fn drop(&mut self) {
+        let line = "elastripe stop ssd1; kill -CONT $(cat far.pid); umount -l near; kill $(cat far.pid)";
+        let run = |command: &mut Command| command.current_dir(self.0).output();
+        let binary = Path::new(env!("CARGO_BIN_EXE_elastripe")).parent().unwrap();
+        let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new("sh");
+        let _ = run(command.args(["-c", line]).env("PATH", path).env("ELASTRIPE_RUN_DIR", self.0));
+    }
+}
+
+#[test]
+fn a_member_on_another_host_is_cut_off_and_comes_back_as_printed() {
+    if !["nbdkit", "nbdfuse", "qemu-io", "fusermount3"].iter().all(|tool| crate::common::has(tool)) {
+        return;
+    }
+    if std::fs::File::open("/dev/fuse").is_err() {
+        eprintln!("SKIPPED: FUSE is not permitted here, so this test has shown nothing");
+        return;
+    }
+    let commands = commands(&document("docs/operating.md"));
+    assert!(commands.len() >= 10, "docs/operating.md lost its commands");
+    let directory = tempfile::tempdir().unwrap();
+    let _leftovers = Leftovers(directory.path());
+    run_as_printed(commands, directory.path());
+}
+
+#[test]
+fn an_array_grows_onto_larger_devices_as_printed() {
+    let commands = marked(&document("docs/operating.md"), "<!-- tested: growing -->");
+    assert!(commands.len() >= 10, "docs/operating.md lost its commands");
+    let directory = tempfile::tempdir().unwrap();
+    run_as_printed(commands, directory.path());
 }
 
 fn document(name: &str) -> String {

@@ -15,7 +15,7 @@ fn raid(rig: &Rig) {
 fn yes_is_asked_for() {
     let rig = Rig::new();
     raid(&rig);
-    let with = ["--device", "data1", "--with", "n1", "--file-size", "32MiB"];
+    let with = ["--device", "data1", "--with", "n1", "--file-size", "32MiB", "--fail-first"];
     let asked = ["data1", "one more failure loses data", "--yes"];
     let before = rig.fingerprint(&FILES);
     rig.on("fail", &FILES, &["--device", "data1"]).refused(&asked);

@@ -67,8 +67,8 @@ fn a_killed_server_loses_nothing_that_was_flushed() {
     let server = rig.serve(&MEMBERS, &["--commit-idle", "off"]);
     rig.qemu_io(&["write -P 5 0 256k", "write -P 6 16k 8k", "flush"]).ok();
     server.kill();
-    let status = rig.on("status", &MEMBERS, &["--json"]).ok().json();
-    assert_eq!((&status["source"], &status["clean"]), (&"stopped".into(), &false.into()));
+    let status = rig.on("status", &MEMBERS, &["--json"]).code(2).json();
+    assert_eq!((&status["source"], &status["clean"]), (&"dead".into(), &false.into()));
     let read = qemu_script(&["read -P 5 0 16k", "read -P 6 16k 8k", "read -P 5 24k 232k"]);
     let ran = rig.serve_run(&MEMBERS, &read, &[]).ok();
     assert!(ran.err.contains("not stopped in order") && ran.err.contains("records replayed"), "{ran:?}");

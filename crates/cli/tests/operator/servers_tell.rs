@@ -2,9 +2,13 @@
 //! files in `contrib` that build on it.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+use crate::common::nbd::Nbd;
 use crate::common::{MEMBERS, Rig};
-use std::os::unix::net::UnixDatagram;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 fn contrib(name: &str) -> String {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../contrib").join(name);
@@ -16,11 +20,12 @@ fn the_unit_starts_an_array_that_says_when_it_is_ready_and_when_it_stops() {
     let rig = Rig::with_array();
     let unit = contrib("systemd/elastripe@.service");
     let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/elastripe ")).unwrap();
-    let line = start.replace("%I", "tank").replace("/run/elastripe/%i", "tank").replace("$OPTIONS", ".");
+    let line = start.replace("%I", "tank").replace("$OPTIONS", ".");
     let manager = UnixDatagram::bind(rig.path("notify")).unwrap();
     let args: Vec<&str> = line.split_whitespace().collect();
     let mut server = rig.command(&args);
     server.env("NOTIFY_SOCKET", rig.path("notify")).stdout(Stdio::null()).stderr(Stdio::null());
+    server.env("WATCHDOG_USEC", "200000");
     let mut server = server.spawn().unwrap();
     let heard = || {
         let mut bytes = [0; 4096];
@@ -29,9 +34,17 @@ fn the_unit_starts_an_array_that_says_when_it_is_ready_and_when_it_stops() {
     };
     let ready = heard();
     assert!(ready.starts_with("READY=1\n") && ready.contains("nbd+unix"), "{ready}");
-    assert!(rig.path("tank.nbd").exists());
+    assert!(rig.path("run/tank.nbd").exists());
+    // Idle, and yet it says that it is not stuck.
+    let begun = Instant::now();
+    for _ in 0..5 {
+        assert_eq!(heard(), "WATCHDOG=1");
+    }
+    let took = begun.elapsed();
+    assert!(took > Duration::from_millis(300) && took < Duration::from_secs(5), "{took:?}");
     rig.on("stop", &["d0"], &[]).ok();
-    assert!(heard().starts_with("STOPPING=1"));
+    let stopping = std::iter::repeat_with(heard).find(|heard| heard != "WATCHDOG=1").unwrap();
+    assert!(stopping.starts_with("STOPPING=1"), "{stopping}");
     assert!(server.wait().unwrap().success());
     assert!(unit.contains("Type=notify") && unit.contains("RuntimeDirectoryPreserve=yes"), "{unit}");
 }
@@ -109,4 +122,39 @@ fn an_address_that_others_can_reach_is_warned_of() {
     assert!(ran.out.starts_with("nbd://127.0.0.1:"), "nobody can connect to 0.0.0.0: {ran:?}");
     let ran = rig.on("serve", &MEMBERS, &["--nbd", "tcp:127.0.0.1:0", "--run", "true"]).ok();
     assert!(!ran.err.contains("can read and write the volume"), "{ran:?}");
+}
+
+#[test]
+fn sockets_of_the_service_manager_are_served_and_left_to_it() {
+    let rig = Rig::with_array();
+    let listener = UnixListener::bind(rig.path("passed")).unwrap();
+    let start = |options: &str| {
+        let serve = format!("exec \"$0\" serve {} {options}", MEMBERS.join(" "));
+        let script = format!("exec 3<&0 </dev/null; export LISTEN_PID=$$ LISTEN_FDS=1; {serve}");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &script, env!("CARGO_BIN_EXE_elastripe")]).current_dir(rig.dir.path());
+        shell.env("ELASTRIPE_RUN_DIR", rig.path("run")).env("ELASTRIPE_CONFIG_DIR", rig.path("etc"));
+        shell
+    };
+    // A client who comes before the server waits for it.
+    let mut server = start("").stdin(OwnedFd::from(listener.try_clone().unwrap())).spawn().unwrap();
+    let mut client = Nbd::connect(&rig.path("passed"), Duration::from_secs(20));
+    assert_eq!(client.read(0, 4096), vec![0; 4096]);
+    client.leave();
+    let status = rig.status(&["d0"]);
+    let uri = status["uris"][0].as_str().unwrap();
+    assert!(uri.ends_with("/passed") && status["uris"].as_array().unwrap().len() == 1, "{uri}");
+    rig.on("stop", &["d0"], &["--force"]).ok();
+    assert!(server.wait().unwrap().success());
+    assert!(rig.path("passed").exists(), "it is not ours");
+
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap();
+    let ran = start("--run 'echo $ELASTRIPE_URI'").stdin(OwnedFd::from(tcp)).output().unwrap();
+    assert_eq!(String::from_utf8(ran.stdout).unwrap(), format!("nbd://{address}\n"));
+
+    let file = std::fs::File::open(rig.path("d0")).unwrap();
+    let ran = start("--run true").stdin(OwnedFd::from(file)).output().unwrap();
+    let said = String::from_utf8(ran.stderr).unwrap();
+    assert!(!ran.status.success() && said.contains("LISTEN_FDS: descriptor 3"), "{said}");
 }

@@ -47,7 +47,7 @@ fn a_rebuild_begins_and_ends() {
     each_scheme(|rig, members| {
         let server = Watched::serve(rig, members, &["--commit-idle", "off"]);
         write(rig);
-        let replace = ["--device", "data1", "--with", "n1", "--file-size", "24MiB", "--yes"];
+        let replace = ["--device", "data1", "--with", "n1", "--file-size", "24MiB", "--yes", "--fail-first"];
         rig.on("replace", &["d0"], &replace).ok();
         let begun = server.await_line(&["n1", "takes the place of data1"], LIMIT);
         let ended = server.await_line(&["data1 is rebuilt"], LIMIT);
@@ -63,8 +63,12 @@ fn a_rebuild_that_a_stop_interrupted_goes_on_by_itself() {
     each_scheme(|rig, members| {
         let server = Watched::serve(rig, members, &["--rebuild-rate", "64KiB/s"]);
         write(rig);
-        rig.on("replace", &["d0"], &["--device", "data1", "--with", "n1", "--file-size", "24MiB", "--yes"])
-            .ok();
+        rig.on(
+            "replace",
+            &["d0"],
+            &["--device", "data1", "--with", "n1", "--file-size", "24MiB", "--yes", "--fail-first"],
+        )
+        .ok();
         server.await_line(&["takes the place of data1"], LIMIT);
         server.stop();
         let now: Vec<&str> = members.iter().map(|&name| if name == "d1" { "n1" } else { name }).collect();

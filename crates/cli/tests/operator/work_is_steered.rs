@@ -20,7 +20,12 @@ fn a_rebuild_is_sped_up_and_waited_for() {
     // So slow that it cannot end by itself.
     let server = rig.serve(&MEMBERS, &["--rebuild-rate", "1KiB/s"]);
     fill(&rig);
-    rig.on("replace", &["d0"], &["--device", "data0", "--with", "n0", "--file-size", "32MiB"]).ok();
+    rig.on(
+        "replace",
+        &["d0"],
+        &["--device", "data0", "--with", "n0", "--fail-first", "--file-size", "32MiB"],
+    )
+    .ok();
     let work = &rig.status(&["d1"])["work"];
     assert_eq!((&work["kind"], &work["limit_bytes_per_s"]), (&"rebuild".into(), &1024.into()));
     rig.on("scrub", &["d1"], &["--pause"]).refused(&["no scrub is under way"]);
@@ -33,7 +38,7 @@ fn a_rebuild_is_sped_up_and_waited_for() {
     assert!(waiting.wait_with_output().unwrap().status.success());
     rig.on("wait", &["d1"], &[]).ok();
     assert_eq!(device(&rig.status(&["d1"]), "data0")["state"], "healthy");
-    assert!(rig.on("wait", &["d1"], &[]).ok().out.contains("no rebuild or scrub is under way"));
+    assert!(rig.on("wait", &["d1"], &[]).ok().out.contains("no rebuild, scrub or replacement is under way"));
     server.stop().ok();
     rig.on("rate", &["d1"], &["--rate", "off"]).refused(&["not being served"]);
     rig.on("wait", &["d1"], &[]).refused(&["not being served"]);

@@ -19,6 +19,18 @@ pub enum Access {
     Exclusive,
     /// Read without a lock, for inspection of an array that may be in use. Writes fail.
     ReadOnly,
+    /// Read; nobody else may write. What is written goes to memory, see [`crate::Sheltered`].
+    Sheltered,
+}
+
+impl Access {
+    /// Whether members are locked.
+    fn locks(self) -> bool {
+        match self {
+            Self::Exclusive | Self::Sheltered => true,
+            Self::ReadOnly => false,
+        }
+    }
 }
 
 /// Whether to bypass the page cache.
@@ -117,7 +129,7 @@ impl Member {
             // Replaced between the two looks; O_EXCL may be missing.
             return Err(OpenError::InUse { path: path.to_owned() });
         }
-        if options.access == Access::Exclusive {
+        if options.access.locks() {
             file.try_lock().map_err(|error| match error {
                 TryLockError::WouldBlock => OpenError::InUse { path: path.to_owned() },
                 TryLockError::Error(source) => OpenError::io(path)(source),
@@ -172,15 +184,15 @@ impl Member {
 
 /// Opens with O_DIRECT if wanted and possible; the answer says whether it was.
 fn open_file(path: &Path, kind: Kind, options: OpenOptions) -> Result<(File, bool), OpenError> {
-    let exclusive = options.access == Access::Exclusive;
+    let writes = options.access == Access::Exclusive;
     let flags = |direct: bool| {
         let mut flags = OFlags::empty();
         flags.set(OFlags::DIRECT, direct);
-        flags.set(OFlags::EXCL, exclusive && kind == Kind::Block);
+        flags.set(OFlags::EXCL, options.access.locks() && kind == Kind::Block);
         i32::try_from(flags.bits()).expect("open flags fit an int")
     };
     let open =
-        |direct| fs::OpenOptions::new().read(true).write(exclusive).custom_flags(flags(direct)).open(path);
+        |direct| fs::OpenOptions::new().read(true).write(writes).custom_flags(flags(direct)).open(path);
     let direct = options.direct_io == DirectIo::Prefer;
     let result = match open(direct) {
         Err(error) if direct && error.raw_os_error() == Some(libc::EINVAL) => {

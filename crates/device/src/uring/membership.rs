@@ -6,8 +6,19 @@ use crate::membership::Membership;
 use block::DevIndex;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+
+impl UringSet {
+    /// What completes here makes the wake event of another set readable ([`Membership::wake_fd`]); that one
+    /// makes it unreadable again, before this one is polled.
+    pub fn announce_by(&mut self, event: OwnedFd) -> io::Result<()> {
+        self.ring.submitter().register_eventfd(event.as_raw_fd())?;
+        self.bell = Some(event);
+        self.announce();
+        Ok(())
+    }
+}
 
 impl Membership for UringSet {
     fn members(&self) -> &Members {

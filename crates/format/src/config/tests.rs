@@ -21,6 +21,7 @@ fn raid() -> ArrayConfig {
         page_blocks: 50,
         unit_rows: 0,
         shard: Shard::SINGLE,
+        moved: Moved::NEVER,
     }
 }
 
@@ -46,6 +47,7 @@ fn elastic() -> ArrayConfig {
         page_blocks: 50,
         unit_rows: 64,
         shard: Shard::SINGLE,
+        moved: Moved::NEVER,
         ..raid()
     }
 }
@@ -117,6 +119,30 @@ fn largest_configuration_does_not_overflow() {
     assert!(config.main_device_bytes() > config.chunk_offset(ChunkIndex::new(u32::MAX)));
     let chunk_count = config.volume_bytes() >> 20;
     assert!(chunk_count < LCN_LIMIT, "logical chunk numbers of every valid configuration fit into six bytes");
+}
+
+/// The data region stays, and what takes its place in front is behind it.
+#[test]
+fn metadata_of_an_array_that_has_grown_is_behind_its_data() {
+    let before = eplog();
+    let start = before.data_start();
+    let chunks_per_device = before.chunks_per_device + 1000;
+    let end = start + u64::from(chunks_per_device) * before.geometry.chunk_bytes() as u64;
+    let moved = Moved { data_start_bytes: start, metadata_start_bytes: end };
+    let after = ArrayConfig { chunks_per_device, moved, ..before };
+    assert_eq!(after.validate(), Ok(()));
+    let first = ChunkIndex::new(1);
+    assert_eq!(after.chunk_offset(first), before.chunk_offset(first));
+    assert_eq!((after.data_end(), after.full_offset(0, 0)), (end, end));
+    let metadata_bytes = before.metadata_end() - before.metadata_start();
+    assert_eq!(after.main_device_bytes(), end + metadata_bytes);
+    let refused = |moved: Moved| ArrayConfig { moved, ..after }.validate().unwrap_err().to_string();
+    let early = refused(Moved { metadata_start_bytes: end - 4096, ..moved });
+    assert!(early.contains("start of the metadata regions"), "{early}");
+    let odd = refused(Moved { data_start_bytes: start + 4096, ..moved });
+    assert!(odd.contains("start of the data region"), "{odd}");
+    let none = refused(Moved { data_start_bytes: 0, ..moved });
+    assert!(none.contains("start of the data region"), "{none}");
 }
 
 #[test]

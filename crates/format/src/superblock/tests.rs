@@ -32,6 +32,7 @@ fn superblock() -> Superblock {
             page_blocks: 5,
             unit_rows: 0,
             shard: Shard::SINGLE,
+            moved: Moved::NEVER,
         },
         members: vec![MemberEntry { serial: 8, state: MemberState::Healthy }; 9],
         created_unix_s: 11,

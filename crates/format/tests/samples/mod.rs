@@ -8,9 +8,9 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, Bond, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
     ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits, InPlacePiece,
-    LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, PAGE_AREA, PAGE_WORDS, PageExpect,
-    PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, body_crc,
-    decode_checkpoint_header, decode_frame, decode_page, decode_patches, encode_page,
+    LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, Moved, PAGE_AREA, PAGE_WORDS,
+    PageExpect, PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard, StripeChunk,
+    Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, decode_patches, encode_page,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -102,6 +102,7 @@ pub fn all() -> Vec<Sample> {
     samples.push(superblock("superblock-parity-log", parity_log(), 1));
     samples.push(superblock("superblock-elastic", elastic(), 0));
     samples.push(superblock("superblock-stopped", stopped(), 0));
+    samples.push(superblock("superblock-grown", grown(), 0));
     samples.push(frame("frame", 6, 300, &records()));
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
@@ -157,6 +158,7 @@ fn eplog() -> Superblock {
             page_blocks: 240,
             unit_rows: 0,
             shard: Shard::SINGLE,
+            moved: Moved::NEVER,
         },
         members: vec![
             healthy,
@@ -196,6 +198,18 @@ fn stopped() -> Superblock {
     Superblock { clean: true, checkpoint: 43, durable_through: Seq::new(9000), ..eplog() }
 }
 
+/// Onto devices of twice the size: its metadata is behind its data.
+fn grown() -> Superblock {
+    let before = eplog().config;
+    let moved = Moved {
+        data_start_bytes: before.data_start(),
+        metadata_start_bytes: before.data_start() + 25_000 * 4096,
+    };
+    let config =
+        ArrayConfig { chunks_per_device: 25_000, stripe_count: 20_000, page_blocks: 480, moved, ..before };
+    Superblock { config, ..stopped() }
+}
+
 fn raid() -> Superblock {
     let config = ArrayConfig {
         scheme: SchemeKind::Raid,
@@ -230,6 +244,7 @@ fn elastic() -> Superblock {
         log_blocks: 0,
         unit_rows: 64,
         shard: Shard::SINGLE,
+        moved: Moved::NEVER,
         ..eplog().config
     };
     Superblock { config, ..eplog() }

@@ -38,6 +38,9 @@ pub enum Violation {
     /// The client haggles without end.
     #[error("more than {} options", wire::OPTION_COUNT_MAX)]
     TooManyOptions,
+    /// `NBD_OPT_EXPORT_NAME` on a connection that must be encrypted first, to which there is no answer.
+    #[error("an export was asked for before the connection was encrypted; the client must use TLS")]
+    NotEncrypted,
     /// `NBD_OPT_EXPORT_NAME` has no other way to say no.
     #[error("unknown export name of {length_bytes} bytes")]
     UnknownExport {
@@ -58,6 +61,8 @@ pub(super) enum Phase {
     ClientFlags,
     /// Haggles.
     Options,
+    /// TLS was asked for, and begins when the answer is sent.
+    Encrypting,
     /// Between requests.
     Header,
     /// A read: pieces from `next_bytes` on are to be started, all side by side.
@@ -85,11 +90,23 @@ pub(super) enum Step {
     Stop(Wants),
 }
 
+/// Whether a connection is encrypted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Encryption {
+    /// There is none here.
+    Unavailable,
+    /// Nothing is said before it is.
+    Required,
+    /// It is.
+    Established,
+}
+
 /// A client's session.
 pub struct Connection {
     pub(super) id: ConnectionId,
     pub(super) phase: Phase,
     pub(super) output: OutputQueue,
+    pub(super) encryption: Encryption,
     pub(super) option_count: u32,
     pub(super) no_zeroes: bool,
     pub(super) structured_replies: bool,
@@ -105,13 +122,14 @@ const OUTPUT_BYTES_MAX: usize = 256 << 10;
 
 impl Connection {
     /// A new session; the greeting is in the output queue.
-    pub fn new(id: ConnectionId) -> Self {
+    pub fn new(id: ConnectionId, encryption: Encryption) -> Self {
         let mut output = OutputQueue::default();
         output.put(wire::put_greeting);
         Self {
             id,
             phase: Phase::ClientFlags,
             output,
+            encryption,
             option_count: 0,
             no_zeroes: false,
             structured_replies: false,
@@ -144,6 +162,7 @@ impl Connection {
             }
             Phase::Payload { .. } => Ok(self.step_payload(input, cx)),
             Phase::Drain { left_bytes, then } => Ok(self.step_drain(input.len(), left_bytes, then, cx)),
+            Phase::Encrypting => Ok(Step::Stop(Wants::Encryption)),
             Phase::Finishing => Ok(Step::Stop(Wants::Nothing)),
         }
     }
@@ -164,6 +183,7 @@ impl Connection {
             Phase::Drain { then: AfterDrain::Reject { .. }, .. }
             | Phase::ClientFlags
             | Phase::Options
+            | Phase::Encrypting
             | Phase::Header
             | Phase::Finishing => return,
         };
@@ -221,6 +241,7 @@ impl Session for Connection {
             Phase::SerialRead { .. }
             | Phase::ClientFlags
             | Phase::Options
+            | Phase::Encrypting
             | Phase::Header
             | Phase::Read { .. }
             | Phase::NextPayload { .. }
@@ -231,8 +252,13 @@ impl Session for Connection {
         self.finish_if_complete(index, cx);
     }
 
+    fn encrypted(&mut self) {
+        self.encryption = Encryption::Established;
+        self.phase = Phase::Options;
+    }
+
     fn in_handshake(&self) -> bool {
-        matches!(self.phase, Phase::ClientFlags | Phase::Options)
+        matches!(self.phase, Phase::ClientFlags | Phase::Options | Phase::Encrypting)
     }
 
     fn is_finished(&self) -> bool {
@@ -250,6 +276,7 @@ impl Session for Connection {
             Phase::Read { .. } | Phase::SerialRead { .. } | Phase::Finishing => {}
             Phase::ClientFlags
             | Phase::Options
+            | Phase::Encrypting
             | Phase::Header
             | Phase::NextPayload { .. }
             | Phase::Payload { .. }

@@ -1,6 +1,6 @@
 //! The haggling before transmission (`doc/proto.md`, "Newstyle negotiation" and "Option types").
 
-use super::connection::{Connection, Phase, Step, Violation};
+use super::connection::{Connection, Encryption, Phase, Step, Violation};
 use super::wire::{self, ContextQuery, InfoQuery, handshake_flag, info, option, reply};
 use crate::desk::Desk;
 use crate::export::Export;
@@ -38,6 +38,9 @@ impl Connection {
     }
 
     fn haggle(&mut self, option: u32, data: &[u8], export: &Export) -> Result<(), Violation> {
+        if self.encryption == Encryption::Required && option != option::ABORT {
+            return self.encrypt_first(option, data);
+        }
         match option {
             option::EXPORT_NAME => return self.export_name(data, export),
             option::ABORT => {
@@ -57,6 +60,9 @@ impl Connection {
             option::LIST | option::STRUCTURED_REPLY => self.answer(option, reply::ERR_INVALID, &[]),
             option::INFO | option::GO => self.information(option, data, export),
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => self.contexts(option, data, export),
+            option::STARTTLS if self.encryption == Encryption::Established => {
+                self.answer(option, reply::ERR_INVALID, &[b"the connection is encrypted"]);
+            }
             option::STARTTLS => {
                 self.answer(
                     option,
@@ -65,6 +71,20 @@ impl Connection {
                 );
             }
             _ => self.answer(option, reply::ERR_UNSUP, &[]),
+        }
+        Ok(())
+    }
+
+    /// What is said before the connection is encrypted (`doc/proto.md`, "FORCEDTLS mode").
+    fn encrypt_first(&mut self, option: u32, data: &[u8]) -> Result<(), Violation> {
+        match option {
+            option::STARTTLS if data.is_empty() => {
+                self.answer(option, reply::ACK, &[]);
+                self.phase = Phase::Encrypting;
+            }
+            option::STARTTLS => self.answer(option, reply::ERR_INVALID, &[]),
+            option::EXPORT_NAME => return Err(Violation::NotEncrypted),
+            _ => self.answer(option, reply::ERR_TLS_REQD, &[b"the connection must be encrypted first"]),
         }
         Ok(())
     }

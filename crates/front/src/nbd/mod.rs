@@ -8,4 +8,4 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{Connection, Violation};
+pub use connection::{Connection, Encryption, Violation};

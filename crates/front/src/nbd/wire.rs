@@ -102,6 +102,8 @@ pub mod reply {
     pub const ERR_POLICY: u32 = (1 << 31) + 2;
     /// Malformed or out of order.
     pub const ERR_INVALID: u32 = (1 << 31) + 3;
+    /// Nothing is said before the connection is encrypted.
+    pub const ERR_TLS_REQD: u32 = (1 << 31) + 5;
     /// No such export.
     pub const ERR_UNKNOWN: u32 = (1 << 31) + 6;
     /// Too big.

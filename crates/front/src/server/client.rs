@@ -1,23 +1,47 @@
-//! A connection with its socket: receiving and sending without blocking, with as few system calls as
-//! possible.
+//! A client as the reactor sees it, whatever it speaks.
 
+use super::stream::Stream;
+use crate::VolumeError;
 use crate::desk::{ConnectionId, Context, Desk};
-use crate::session::{Fault, Session, Wants, spans};
-use block::Pool;
+use crate::session::{Fault, Wants};
+#[cfg(feature = "vhost-user")]
+use crate::vhost::Guest;
 use rustix::event::epoll::EventFlags;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
-use std::io::{IoSlice, IoSliceMut};
-use std::ops::Range;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a client speaks.
+pub(super) enum Line {
+    /// A protocol of bytes on its socket.
+    Stream(Stream),
+    /// Rings in memory that it shares.
+    #[cfg(feature = "vhost-user")]
+    Rings(Box<Guest>),
+}
+
+/// The place of a client where there is one for one only; free again when dropped.
+pub(super) struct Berth(Arc<AtomicBool>);
+
+impl Berth {
+    /// The place, if it is free.
+    pub(super) fn take(taken: &Arc<AtomicBool>) -> Option<Self> {
+        (!taken.swap(true, Ordering::AcqRel)).then(|| Self(Arc::clone(taken)))
+    }
+}
+
+impl Drop for Berth {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
 
 /// A client of the server.
 pub(super) struct Client {
     pub id: ConnectionId,
     pub socket: OwnedFd,
     pub peer: String,
-    pub session: Box<dyn Session>,
-    pub wants: Wants,
+    pub line: Line,
     /// What epoll watches.
     pub interest: EventFlags,
     /// In the reactor's list of clients to look after this turn.
@@ -25,172 +49,164 @@ pub(super) struct Client {
     pub opened_ns: u64,
     /// When a byte was last moved or a request finished.
     pub progress_ns: u64,
-    input: InputBuffer,
-    input_ended: bool,
+    /// Where it has a place for itself.
+    pub _berth: Option<Berth>,
 }
-
-/// Received bytes that wait to be looked at. Holds many small writes at once: one system call for all of
-/// them.
-struct InputBuffer {
-    bytes: Vec<u8>,
-    filled: Range<usize>,
-}
-
-/// Larger than the longest option, and than 32 writes of 4 KiB; untouched pages cost nothing.
-const INPUT_BYTES: usize = 256 << 10;
-/// From here on payload is received into slots directly; below, copying is cheaper than a system call of
-/// its own.
-const DIRECT_BYTES_MIN: usize = 32 << 10;
-/// Slots that one receive can fill.
-const RECEIVE_SLICES: usize = 32;
-/// Segments that one send can take.
-const SEND_SLICES: usize = 128;
-/// Sends per turn and client, so that a fast reader of large replies does not keep the others waiting.
-const SENDS_PER_TURN: usize = 8;
 
 impl Client {
-    pub(super) fn new(
-        id: ConnectionId,
-        socket: OwnedFd,
-        peer: String,
-        session: Box<dyn Session>,
-        now_ns: u64,
-    ) -> Self {
-        Self {
-            id,
-            socket,
-            peer,
-            session,
-            wants: Wants::Bytes,
-            interest: EventFlags::IN,
-            touched: false,
-            opened_ns: now_ns,
-            progress_ns: now_ns,
-            input: InputBuffer { bytes: vec![0; INPUT_BYTES], filled: 0..0 },
-            input_ended: false,
-        }
-    }
-
-    /// Receives once, if the connection wants bytes.
-    pub(super) fn fill(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        if self.wants != Wants::Bytes || self.input_ended {
-            return Ok(());
-        }
-        let direct = self.input.filled.is_empty()
-            && self.session.payload_target(cx.desk).is_some_and(|t| t.length_bytes >= DIRECT_BYTES_MIN);
-        let received = if direct { self.receive_direct(cx) } else { self.receive_buffered() };
-        match received {
-            Ok(0) => self.input_ended = true,
-            Ok(_) => {}
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => return Err(Fault::Socket(error.into())),
-        }
-        Ok(())
-    }
-
-    fn receive_buffered(&mut self) -> Result<usize, Errno> {
-        let InputBuffer { bytes, filled } = &mut self.input;
-        bytes.copy_within(filled.clone(), 0);
-        *filled = 0..filled.len();
-        let (_, count) = rustix::net::recv(&self.socket, &mut bytes[filled.end..], RecvFlags::empty())?;
-        filled.end += count;
-        Ok(count)
-    }
-
-    /// Receives payload into its slots, and what follows it into the buffer.
-    fn receive_direct(&mut self, cx: &mut Context<'_>) -> Result<usize, Errno> {
-        let Some(target) = self.session.payload_target(cx.desk) else { return Ok(0) };
-        let pool = cx.volume.pool();
-        let mut ranges = [const { 0..0 }; RECEIVE_SLICES];
-        let (mut used, mut window) = (0, 0);
-        for (index, start, length) in spans(target.start_bytes, target.length_bytes, cx.desk.chunk_bytes()) {
-            let from = pool.offset(target.slots[index]) + start;
-            if used > 0 && ranges[used - 1].end == from {
-                ranges[used - 1].end += length;
-            } else if used < RECEIVE_SLICES {
-                ranges[used] = from..from + length;
-                used += 1;
-            } else {
-                break;
-            }
-            window += length;
-        }
-        let tail = if window == target.length_bytes { &mut self.input.bytes[..] } else { &mut [] };
-        let count = receive_scattered(&self.socket, pool, ranges, used, tail)?;
-        self.input.filled = 0..count.saturating_sub(window);
-        self.session.payload_received(count.min(window), cx);
-        Ok(count)
-    }
-
-    /// Lets the connection look at what was received.
-    pub(super) fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        let InputBuffer { bytes, filled } = &mut self.input;
-        let (used, wants) = self.session.receive(&bytes[filled.clone()], cx)?;
-        filled.start += used;
-        self.wants = wants;
-        if self.input_ended && wants == Wants::Bytes {
-            self.session.input_ended(cx);
-            self.wants = Wants::Nothing;
-        }
-        Ok(())
-    }
-
-    /// Sends what waits, as far as the socket takes it. Returns how much was sent.
-    pub(super) fn flush(&mut self, cx: &mut Context<'_>) -> Result<usize, Fault> {
-        let mut total = 0;
-        for _ in 0..SENDS_PER_TURN {
-            if self.session.output().is_empty() {
-                break;
-            }
-            let mut slices = [IoSlice::new(&[]); SEND_SLICES];
-            let count = self.session.output().gather(cx.volume.pool(), &mut slices);
-            let flags = SendFlags::NOSIGNAL;
-            let none = &mut SendAncillaryBuffer::default();
-            match rustix::net::sendmsg(&self.socket, &slices[..count], none, flags) {
-                Ok(sent) => {
-                    self.session.sent(sent, cx);
-                    total += sent;
+    /// Its socket is ready for something.
+    pub(super) fn socket_ready(&mut self, flags: EventFlags, cx: &mut Context<'_>) -> Result<(), Fault> {
+        let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        match &mut self.line {
+            Line::Stream(stream) => {
+                if gone && stream.wants != Wants::Bytes {
+                    // Nobody is left to read answers, and epoll would report this for ever.
+                    return Err(Fault::Socket(std::io::ErrorKind::BrokenPipe.into()));
                 }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(error) => return Err(Fault::Socket(error.into())),
+                if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+                    stream.fill(&self.socket, cx)?;
+                    stream.pump(cx)?;
+                }
+                Ok(())
+            }
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => {
+                if gone {
+                    guest.hang_up();
+                    return Ok(());
+                }
+                guest.hear(&self.socket)
             }
         }
-        Ok(total)
+    }
+
+    /// Goes on with what waited for room.
+    pub(super) fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        match &mut self.line {
+            Line::Stream(stream) => stream.pump(cx),
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => guest.pump(&self.socket, cx),
+        }
+    }
+
+    /// Sends answers, and goes on with what waited for their being sent; whether anything moved.
+    pub(super) fn settle(&mut self, cx: &mut Context<'_>) -> Result<bool, Fault> {
+        match &mut self.line {
+            Line::Stream(stream) => {
+                let moved = stream.flush(&self.socket, cx)? > 0;
+                if stream.wants == Wants::Room {
+                    stream.pump(cx)?;
+                }
+                Ok(moved)
+            }
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => {
+                guest.tell()?;
+                Ok(false)
+            }
+        }
+    }
+
+    /// The volume has finished a piece of it.
+    pub(super) fn piece_done(&mut self, tag: u64, result: Result<(), VolumeError>, cx: &mut Context<'_>) {
+        match &mut self.line {
+            Line::Stream(stream) => stream.session.piece_done(tag, result, cx),
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => guest.piece_done(tag, result, cx),
+        }
+    }
+
+    /// Takes no more requests; those under way are answered.
+    pub(super) fn stop(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        match &mut self.line {
+            Line::Stream(stream) => {
+                stream.session.stop(cx);
+                stream.pump(cx)
+            }
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => {
+                guest.stop();
+                Ok(())
+            }
+        }
+    }
+
+    /// Gives everything back.
+    pub(super) fn abandon(&mut self, cx: &mut Context<'_>) {
+        match &mut self.line {
+            Line::Stream(stream) => stream.session.abandon(cx),
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => guest.abandon(cx),
+        }
+    }
+
+    /// Whether it may leave without waiting for our last words.
+    pub(super) fn has_said_goodbye(&self) -> bool {
+        match &self.line {
+            Line::Stream(stream) => stream.wants == Wants::Nothing,
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(_) => false,
+        }
+    }
+
+    /// Whether it is still haggling.
+    pub(super) fn in_handshake(&self) -> bool {
+        match &self.line {
+            Line::Stream(stream) => stream.session.in_handshake(),
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => guest.in_handshake(),
+        }
+    }
+
+    /// Whether it can be closed: everything is answered and sent.
+    pub(super) fn is_finished(&self) -> bool {
+        match &self.line {
+            Line::Stream(stream) => stream.is_finished(),
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => guest.is_finished(),
+        }
     }
 
     /// What epoll should watch now.
     pub(super) fn interest_wanted(&self) -> EventFlags {
-        let mut flags = EventFlags::empty();
-        if self.wants == Wants::Bytes && !self.input_ended {
-            flags |= EventFlags::IN;
+        match &self.line {
+            Line::Stream(stream) => stream.interest_wanted(),
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => {
+                if guest.listens() {
+                    EventFlags::IN
+                } else {
+                    EventFlags::empty()
+                }
+            }
         }
-        if !self.session.output().is_empty() {
-            flags |= EventFlags::OUT;
-        }
-        flags
     }
 
     /// Whether it holds slots and it is the client's turn to move bytes.
     pub(super) fn blocks_slots(&self, desk: &Desk) -> bool {
-        let sends = self.session.slots_held() > 0 && !self.session.output().is_empty();
-        sends || self.session.payload_target(desk).is_some()
+        match &self.line {
+            Line::Stream(stream) => stream.blocks_slots(desk),
+            // What it reads and writes is copied at once.
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(_) => false,
+        }
     }
-}
 
-fn receive_scattered(
-    socket: &OwnedFd,
-    pool: &mut Pool,
-    ranges: [Range<usize>; RECEIVE_SLICES],
-    used: usize,
-    tail: &mut [u8],
-) -> Result<usize, Errno> {
-    let slots =
-        pool.region_mut().get_disjoint_mut(ranges).expect("slots do not overlap and lie in the region");
-    let mut slices = slots.map(IoSliceMut::new);
-    if used < RECEIVE_SLICES {
-        slices[used] = IoSliceMut::new(tail);
-        return rustix::io::readv(socket, &mut slices[..=used]);
+    /// The thread is about to sleep: whether this client has something for it.
+    pub(super) fn stays_awake(&mut self) -> bool {
+        match &mut self.line {
+            Line::Stream(_) => false,
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(guest) => guest.stays_awake(),
+        }
     }
-    rustix::io::readv(socket, &mut slices)
+
+    /// Whether requests come without an event of the socket.
+    pub(super) fn has_rings(&self) -> bool {
+        match &self.line {
+            Line::Stream(_) => false,
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(_) => true,
+        }
+    }
 }

@@ -3,13 +3,14 @@
 mod client;
 mod listener;
 mod reactor;
+mod stream;
 
-use crate::nbd::Connection;
-use crate::session::{Fault, Session};
-use crate::{ConnectionId, Counters, Export, Limits, Meter, Volume};
+use crate::session::Fault;
+use crate::{Counters, Export, Limits, Meter, Network, Tls, Volume};
 use listener::Listener;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{BorrowedFd, RawFd};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -54,17 +55,39 @@ pub enum ServerError {
     Events(#[from] std::io::Error),
 }
 
+/// Who may come in by TCP, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {
+    /// Encryption, without which nothing is said to clients.
+    pub tls: Option<Tls>,
+    /// The networks that may connect; without any, all.
+    pub allowed: Vec<Network>,
+}
+
+impl Guard {
+    /// Whether a client may come from there.
+    fn allows(&self, address: IpAddr) -> bool {
+        self.allowed.is_empty() || self.allowed.iter().any(|network| network.contains(address))
+    }
+}
+
 /// What is spoken on a listening socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Protocol {
     /// The network block device.
     Nbd,
+    /// A virtio block device over shared memory.
+    #[cfg(feature = "vhost-user")]
+    VhostUserBlk,
 }
 
 impl Protocol {
-    fn session(self, id: ConnectionId) -> Box<dyn Session> {
+    /// Whether a socket of it serves one client at a time.
+    fn is_for_one(self) -> bool {
         match self {
-            Self::Nbd => Box::new(Connection::new(id)),
+            Self::Nbd => false,
+            #[cfg(feature = "vhost-user")]
+            Self::VhostUserBlk => true,
         }
     }
 }
@@ -76,6 +99,8 @@ pub struct ServerOptions {
     pub export_name: String,
     /// Free text.
     pub description: String,
+    /// What tells the volume from others, for protocols that have no room for a name.
+    pub serial: [u8; 20],
     /// Bounds.
     pub limits: Limits,
 }
@@ -194,10 +219,27 @@ impl Server {
     }
 
     /// Listens on `host:port`; port 0 takes a free one. Returns what was bound.
-    pub fn listen_tcp(&mut self, protocol: Protocol, address: &str) -> Result<SocketAddr, ServerError> {
-        let (listener, bound) = Listener::tcp(protocol, address)?;
+    pub fn listen_tcp(
+        &mut self,
+        protocol: Protocol,
+        address: &str,
+        guard: Guard,
+    ) -> Result<SocketAddr, ServerError> {
+        let (listener, bound) = Listener::tcp(protocol, address, guard)?;
         self.listeners.push(listener);
         Ok(bound)
+    }
+
+    /// Takes clients at a unix socket that somebody else has bound, and whose file is theirs.
+    pub fn take_unix(&mut self, protocol: Protocol, socket: UnixListener) -> std::io::Result<()> {
+        self.listeners.push(Listener::bound_unix(protocol, socket)?);
+        Ok(())
+    }
+
+    /// Takes clients at a socket of the network that somebody else has bound.
+    pub fn take_tcp(&mut self, protocol: Protocol, socket: TcpListener, guard: Guard) -> std::io::Result<()> {
+        self.listeners.push(Listener::bound_tcp(protocol, socket, guard)?);
+        Ok(())
     }
 
     /// What its clients ask for and how long they wait, at any time.
@@ -212,13 +254,18 @@ impl Server {
         Ok(Self { options: self.options.clone(), listeners, meter: Arc::default() })
     }
 
+    fn export(&self, volume: &dyn Volume) -> Export {
+        let ServerOptions { export_name, description, serial, .. } = &self.options;
+        Export { serial: *serial, ..Export::new(export_name, description, volume) }
+    }
+
     /// Runs a volume and its hooks without taking a client: others that listen here do that.
     pub fn attend<V: Volume, H: Hooks<V>>(
         &mut self,
         volume: &mut V,
         hooks: &mut H,
     ) -> Result<Summary, ServerError> {
-        let export = Export::new(&self.options.export_name, &self.options.description, volume);
+        let export = self.export(volume);
         reactor::run(Vec::new(), export, self.options.limits, volume, hooks, Arc::clone(&self.meter))
     }
 
@@ -236,7 +283,7 @@ impl Server {
         if !chunk_bytes.is_power_of_two() || chunk_bytes > slot_bytes {
             return Err(ServerError::ChunkSize { chunk_bytes, slot_bytes });
         }
-        let export = Export::new(&self.options.export_name, &self.options.description, volume);
+        let export = self.export(volume);
         let listeners = std::mem::take(&mut self.listeners);
         reactor::run(listeners, export, self.options.limits, volume, hooks, Arc::clone(&self.meter))
     }

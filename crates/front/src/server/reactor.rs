@@ -4,12 +4,16 @@
 //! queue and send the answers, one send per client; give clients that waited for room or slots another go.
 //! Fairness comes from the single receive per turn and from the desk's queue for slots.
 
-use super::client::Client;
-use super::listener::Listener;
+use super::client::{Berth, Client, Line};
+use super::listener::{Arrival, Listener};
+use super::stream::Stream;
 use super::{Flow, Hooks, Interest, Protocol, ServerError, Summary};
 use crate::desk::{ConnectionId, Context, Desk};
 use crate::meter::Meter;
-use crate::session::{Fault, Wants};
+use crate::nbd::{Connection, Encryption};
+use crate::session::Fault;
+#[cfg(feature = "vhost-user")]
+use crate::vhost::Guest;
 use crate::{Done, Export, Limits, Volume};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -23,6 +27,9 @@ const TOKEN_WAKE: u64 = u64::MAX;
 const TOKEN_EXTRA: u64 = u64::MAX - 1;
 /// Listener `i` has token `TOKEN_LISTENER - i`.
 const TOKEN_LISTENER: u64 = u64::MAX - 2;
+/// Set in the tokens of what clients with rings ring by; those of all others that are below the ones above
+/// have it clear.
+const TOKEN_RING: u64 = 1 << 62;
 
 /// Events taken per turn.
 const EVENTS_MAX: usize = 256;
@@ -30,6 +37,8 @@ const EVENTS_MAX: usize = 256;
 const ACCEPTS_PER_TURN: usize = 16;
 /// How often time limits are looked at while there is anything they apply to.
 const TICK_NS: u64 = 100_000_000;
+/// How long who comes to a place that is taken waits for it.
+const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// A place for a client.
 #[derive(Default)]
@@ -38,16 +47,27 @@ struct Seat {
     client: Option<Box<Client>>,
 }
 
+/// Somebody who wants a place that is taken.
+struct Waiting {
+    socket: OwnedFd,
+    peer: String,
+    listener: usize,
+    until_ns: u64,
+}
+
 struct Reactor<'a, V, H> {
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
     /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced
     /// as a whole.
     extra: OwnedFd,
     listeners: Vec<Listener>,
     accept_paused_until_ns: Option<u64>,
+    waiting: Option<Waiting>,
     seats: Vec<Seat>,
     seats_free: Vec<u32>,
     client_count: usize,
+    /// Seats of clients whose requests come without an event.
+    ringing: Vec<ConnectionId>,
     touched: Vec<u32>,
     desk: Desk,
     volume: &'a mut V,
@@ -71,7 +91,7 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
     hooks: &mut H,
     meter: Arc<Meter>,
 ) -> Result<Summary, ServerError> {
-    let epoll = create_epoll()?;
+    let epoll = Arc::new(create_epoll()?);
     let mut desk = Desk::new(export, limits, volume);
     desk.meter = meter;
     if let Some(fd) = volume.wake_fd() {
@@ -82,9 +102,11 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
         extra: create_epoll()?,
         listeners,
         accept_paused_until_ns: None,
+        waiting: None,
         seats: Vec::new(),
         seats_free: Vec::new(),
         client_count: 0,
+        ringing: Vec::new(),
         touched: Vec::new(),
         desk,
         volume,
@@ -126,9 +148,11 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             self.handle(event.data.u64(), event.flags)?;
         }
         self.events = events;
+        self.look_into_rings();
         self.drive();
         self.settle();
         self.serve_waiting();
+        self.admit_waiting()?;
         let flow = self.hooks.on_turn(self.volume);
         self.follow(flow)?;
         if self.now_ns >= self.next_tick_ns {
@@ -143,7 +167,11 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     }
 
     fn wait(&mut self) -> io::Result<()> {
-        let timeout = self.timeout_ns().map(|ns| Timespec {
+        let mut timeout_ns = self.timeout_ns();
+        if timeout_ns != Some(0) && self.rings_stay_awake() {
+            timeout_ns = Some(0);
+        }
+        let timeout = timeout_ns.map(|ns| Timespec {
             tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
             tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
         });
@@ -160,8 +188,9 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         }
         let timed = self.stop_by_ns.is_some()
             || self.accept_paused_until_ns.is_some()
+            || self.waiting.is_some()
             || self.desk.next_waiting().is_some()
-            || self.seats.iter().flat_map(|seat| &seat.client).any(|client| client.session.in_handshake());
+            || self.seats.iter().flat_map(|seat| &seat.client).any(|client| client.in_handshake());
         let tick = timed.then(|| self.next_tick_ns.saturating_sub(self.now_ns).min(TICK_NS));
         [tick, self.volume.idle_for(), self.hooks.idle_for()].into_iter().flatten().min()
     }
@@ -246,7 +275,8 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         }
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listeners[index].accept() {
-                Ok((socket, peer)) => self.seat(socket, peer, self.listeners[index].protocol)?,
+                Ok(Arrival { peer, allowed: false, .. }) => self.turn_away(&peer, &Fault::NotAllowed),
+                Ok(Arrival { socket, peer, .. }) => self.admit(socket, peer, index)?,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
@@ -259,11 +289,57 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         Ok(())
     }
 
-    fn seat(&mut self, socket: OwnedFd, peer: String, protocol: Protocol) -> io::Result<()> {
+    /// Seats a client, or has it wait for a moment if its place is taken: who connects again may be faster
+    /// than the end of the connection before.
+    fn admit(&mut self, socket: OwnedFd, peer: String, listener: usize) -> io::Result<()> {
+        let berth = match &self.listeners[listener].taken {
+            None => None,
+            Some(taken) => match Berth::take(taken) {
+                Some(berth) => Some(berth),
+                None if self.waiting.is_none() => {
+                    let until_ns = self.now_ns.saturating_add(PATIENCE_NS);
+                    self.waiting = Some(Waiting { socket, peer, listener, until_ns });
+                    return Ok(());
+                }
+                None => {
+                    self.turn_away(&peer, &Fault::Occupied);
+                    return Ok(());
+                }
+            },
+        };
+        self.seat(socket, peer, listener, berth)
+    }
+
+    /// Seats who waits, if the place is free now, or turns him away.
+    fn admit_waiting(&mut self) -> io::Result<()> {
+        let Some(waiting) = self.waiting.take() else { return Ok(()) };
+        let taken = self.listeners.get(waiting.listener).and_then(|listener| listener.taken.as_ref());
+        let Some(taken) = taken else { return Ok(()) }; // the server stops
+        match Berth::take(taken) {
+            Some(berth) => {
+                self.seat(waiting.socket, waiting.peer, waiting.listener, Some(berth))?;
+            }
+            None if self.now_ns < waiting.until_ns => self.waiting = Some(waiting),
+            None => self.turn_away(&waiting.peer, &Fault::Occupied),
+        }
+        Ok(())
+    }
+
+    fn turn_away(&mut self, peer: &str, fault: &Fault) {
+        self.summary.faults += 1;
+        self.hooks.on_fault(peer, fault);
+    }
+
+    fn seat(
+        &mut self,
+        socket: OwnedFd,
+        peer: String,
+        listener: usize,
+        berth: Option<Berth>,
+    ) -> io::Result<()> {
         let max = self.desk.limits.connections_max;
         if self.client_count >= max {
-            self.summary.faults += 1;
-            self.hooks.on_fault(&peer, &Fault::TooManyConnections { max });
+            self.turn_away(&peer, &Fault::TooManyConnections { max });
             return Ok(()); // dropping the socket closes it
         }
         let index = self.seats_free.pop().unwrap_or_else(|| {
@@ -272,10 +348,39 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         });
         let seat = &mut self.seats[index as usize];
         // Tokens of clients stay below the others.
-        seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 1);
+        seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 2);
         let id = ConnectionId { index, generation: seat.generation };
-        add(&self.epoll, &socket, token_of(id), epoll::EventFlags::IN)?;
-        seat.client = Some(Box::new(Client::new(id, socket, peer, protocol.session(id), self.now_ns)));
+        let listener = &self.listeners[listener];
+        let line = match listener.protocol {
+            Protocol::Nbd => {
+                let tls = listener.tls().cloned();
+                let encryption = if tls.is_some() { Encryption::Required } else { Encryption::Unavailable };
+                Line::Stream(Stream::new(Box::new(Connection::new(id, encryption)), tls))
+            }
+            #[cfg(feature = "vhost-user")]
+            Protocol::VhostUserBlk => {
+                let (epoll, token) = (Arc::clone(&self.epoll), token_of(id) | TOKEN_RING);
+                Line::Rings(Box::new(Guest::new(id, &socket, &self.desk.export, epoll, token)?))
+            }
+        };
+        let interest = epoll::EventFlags::IN;
+        add(&self.epoll, &socket, token_of(id), interest)?;
+        let (opened_ns, progress_ns) = (self.now_ns, self.now_ns);
+        let client = Client {
+            id,
+            socket,
+            peer,
+            line,
+            interest,
+            touched: false,
+            opened_ns,
+            progress_ns,
+            _berth: berth,
+        };
+        if client.has_rings() {
+            self.ringing.push(id);
+        }
+        seat.client = Some(Box::new(client));
         self.client_count += 1;
         self.hooks.on_clients(self.client_count);
         self.summary.connections += 1;
@@ -303,7 +408,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
         if let Err(fault) = work(client, &mut cx) {
             // Who has said goodbye may leave without waiting for our last words.
-            let said_goodbye = client.wants == Wants::Nothing && matches!(fault, Fault::Socket(_));
+            let said_goodbye = client.has_said_goodbye() && matches!(fault, Fault::Socket(_));
             self.close(id, (!said_goodbye).then_some(&fault));
         }
     }
@@ -312,9 +417,10 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         let seat = &mut self.seats[id.index as usize];
         let Some(mut client) = seat.client.take() else { return };
         let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
-        client.session.abandon(&mut cx);
+        client.abandon(&mut cx);
         self.seats_free.push(id.index);
         self.client_count -= 1;
+        self.ringing.retain(|&other| other != id);
         self.hooks.on_clients(self.client_count);
         if let Some(fault) = fault {
             self.summary.faults += 1;
@@ -323,26 +429,41 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     }
 
     fn handle_client(&mut self, token: u64, flags: epoll::EventFlags) {
+        let is_ring = token & TOKEN_RING != 0;
+        let token = token & !TOKEN_RING;
         let halves = (u32::try_from(token & u64::from(u32::MAX)), u32::try_from(token >> 32));
         let (Ok(index), Ok(generation)) = halves else { return };
+        if is_ring {
+            return; // rings are looked into anyway
+        }
         let id = ConnectionId { index, generation };
         let now_ns = self.now_ns;
         self.with_client(id, |client, cx| {
-            let gone = flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR);
-            if gone && client.wants != Wants::Bytes {
-                // Nobody is left to read answers, and epoll would report this for ever.
-                return Err(Fault::Socket(io::ErrorKind::BrokenPipe.into()));
-            }
+            client.socket_ready(flags, cx)?;
             client.progress_ns = now_ns;
-            if flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
-                client.fill(cx)?;
-                client.pump(cx)?;
-            }
             Ok(())
         });
         if self.seats.get(index as usize).is_some() {
             self.touch(index);
         }
+    }
+
+    /// Begins what clients with rings have put there.
+    fn look_into_rings(&mut self) {
+        for index in (0..self.ringing.len()).rev() {
+            let Some(&id) = self.ringing.get(index) else { continue };
+            self.with_client(id, |client, cx| client.pump(cx));
+            self.touch(id.index);
+        }
+    }
+
+    /// Whether clients with rings have something for this thread, which is about to sleep.
+    fn rings_stay_awake(&mut self) -> bool {
+        let Self { ringing, seats, .. } = self;
+        ringing.iter().fold(false, |stays, id| {
+            let client = seats[id.index as usize].client.as_mut();
+            client.is_some_and(|client| client.stays_awake()) || stays
+        })
     }
 
     /// Gives slots to those who wait, and sends what that brought; again if answers that were sent gave
@@ -382,7 +503,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
             match seat.client.as_mut().filter(|client| client.id == id) {
                 Some(client) => {
-                    client.session.piece_done(tag, result, &mut cx);
+                    client.piece_done(tag, result, &mut cx);
                     client.progress_ns = self.now_ns;
                     self.touch(id.index);
                 }
@@ -402,13 +523,10 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             let now_ns = self.now_ns;
             let mut finished = false;
             self.with_client(id, |client, cx| {
-                if client.flush(cx)? > 0 {
+                if client.settle(cx)? {
                     client.progress_ns = now_ns;
                 }
-                if client.wants == Wants::Room {
-                    client.pump(cx)?;
-                }
-                finished = client.session.is_finished();
+                finished = client.is_finished();
                 Ok(())
             });
             if finished {
@@ -450,7 +568,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             let age_ns = self.now_ns.saturating_sub(client.opened_ns);
             let still_ns = self.now_ns.saturating_sub(client.progress_ns);
             let stalls = slots_wanted && still_ns > limits.stall_timeout_ns;
-            let fault = if client.session.in_handshake() && age_ns > limits.handshake_timeout_ns {
+            let fault = if client.in_handshake() && age_ns > limits.handshake_timeout_ns {
                 Fault::HandshakeTimeout
             } else if stalls && client.blocks_slots(&self.desk) {
                 Fault::Stalled
@@ -473,13 +591,11 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             let _ = self.unwatch_listeners();
         }
         self.listeners.clear();
+        self.waiting = None;
         for index in 0..self.seats.len() {
             let Some(client) = &self.seats[index].client else { continue };
             let id = client.id;
-            self.with_client(id, |client, cx| {
-                client.session.stop(cx);
-                client.pump(cx)
-            });
+            self.with_client(id, |client, cx| client.stop(cx));
             self.touch(id.index);
         }
     }

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use front::nbd::wire::{self, Command, RequestHeader, option};
-use front::{Flow, Hooks, Interest, Limits, Protocol, Server, ServerError, ServerOptions, Summary, Volume};
+use front::{
+    Flow, Guard, Hooks, Interest, Limits, Protocol, Server, ServerError, ServerOptions, Summary, Volume,
+};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -71,11 +73,17 @@ impl<V: Volume + Send + 'static> Running<V> {
     pub fn start(mut volume: V, limits: Limits) -> Self {
         let directory = TempDir::new();
         let socket = directory.file("nbd.sock");
-        let options =
-            ServerOptions { export_name: "vol".to_owned(), description: "under test".to_owned(), limits };
+        let options = ServerOptions {
+            export_name: "vol".to_owned(),
+            description: "under test".to_owned(),
+            serial: *b"0123456789abcdefghij",
+            limits,
+        };
         let mut server = Server::new(options);
         server.listen_unix(Protocol::Nbd, &socket).unwrap();
-        let tcp = server.listen_tcp(Protocol::Nbd, "127.0.0.1:0").unwrap();
+        #[cfg(feature = "vhost-user")]
+        server.listen_unix(Protocol::VhostUserBlk, &directory.file("disk")).unwrap();
+        let tcp = server.listen_tcp(Protocol::Nbd, "127.0.0.1:0", Guard::default()).unwrap();
         let (stop, stopped) = UnixStream::pair().unwrap();
         let faults = Arc::new(Mutex::new(Vec::new()));
         let mut hooks = TestHooks { stop: stopped, faults: faults.clone() };

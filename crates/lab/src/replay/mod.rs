@@ -137,7 +137,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         )));
     }
     let mut assembled = assemble::assemble(&arguments.members, engine_options(arguments))?;
-    let target = ArrayTarget::new(assembled.shards.remove(0).start()?, Payload::Any);
+    let target = ArrayTarget::new(assembled.shards.remove(0).start_fixed()?, Payload::Any);
     replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
 }
 

@@ -247,7 +247,7 @@ impl Worker {
     /// Lends the shards, and does what is asked with their devices until they are back.
     fn lend(&mut self) -> Result<(), Error> {
         let (shards, mut devices) = self.room.lend();
-        let counters = devices.iter().map(|devices| devices.devices().to_vec()).collect();
+        let counters = devices.iter().map(|devices| devices.inner().devices().to_vec()).collect();
         self.loans.send(Loan { shards, counters }).map_err(|_| Error::ShardThread)?;
         loop {
             let call = self.calls.recv().map_err(|_| Error::ShardThread)?;

@@ -13,6 +13,9 @@ pub struct Clientele {
     /// Their requests by kind since serving began, with the time that they took.
     #[serde(default)]
     pub requests: Option<Requests>,
+    /// Whether they may only read, and nothing is written to the members: `serve --read-only`.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 /// Requests of all clients, by kind.

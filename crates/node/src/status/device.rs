@@ -2,6 +2,7 @@
 
 use crate::faults::{FailedBecause, Fault};
 use crate::open::{Spare, member_name, state_name};
+use crate::succeed::Replacement;
 use block::{DevIndex, Stream};
 use device::DeviceCounters;
 use format::MemberState;
@@ -97,6 +98,9 @@ pub struct DeviceStatus {
     /// Why it went out of service, if that was since the array was assembled.
     #[serde(default)]
     pub failed_because: Option<FailedBecause>,
+    /// The device that is to take its place, while it becomes the same.
+    #[serde(default)]
+    pub replacement: Option<Replacement>,
 }
 
 /// Error counters of a member.
@@ -172,6 +176,7 @@ impl DeviceStatus {
             not_answering: false,
             last_fault: None,
             failed_because: None,
+            replacement: None,
         }
     }
 

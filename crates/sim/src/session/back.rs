@@ -2,8 +2,6 @@
 
 use super::{Kind, Session};
 use crate::machine::{Hurt, Standing};
-use crate::violation;
-use crate::violation::Violation;
 use array::Replacing;
 use block::{DevIndex, Random as _};
 use format::Superblock;
@@ -78,9 +76,10 @@ impl Session<'_> {
     }
 
     /// Whether nothing that was given up is under way on a device; else it will end soon.
-    fn is_let_go(&self, dev: u16) -> bool {
+    pub(super) fn is_let_go(&self, dev: u16) -> bool {
         let is_let_go = !self.machine.world.look().has_given_up(dev);
         if !is_let_go {
+            self.machine.world.change().end_silence(dev);
             self.machine.world.change().hang(dev, Some(0));
         }
         is_let_go
@@ -92,6 +91,7 @@ impl Session<'_> {
         if cured {
             self.machine.world.change().clear_traps(dev);
         }
+        self.machine.world.change().end_silence(dev);
         self.machine.world.change().hang(dev, Some(0));
         self.machine.world.change().set_present(dev, true);
         for at in 0..self.fleet.len() {
@@ -101,20 +101,5 @@ impl Session<'_> {
         // What was hurt on it is hurt still, until a scrub has found it.
         let tainted = standing.hurt != Hurt::Nothing || !cured;
         *standing = Standing { tainted, replacement: true, returned: true, lost: false, ..*standing };
-    }
-
-    /// A shard rebuilds what the device has missed.
-    pub(super) fn online_shard(
-        &mut self,
-        shard: usize,
-        tag: u64,
-        (dev, serial): (DevIndex, u32),
-    ) -> Result<(), Violation> {
-        let found = self.machine.superblock_on(dev.get(), self.fleet.number(shard));
-        match found {
-            Some(superblock) => self.fleet.engine(shard).online(tag, dev, serial, &superblock),
-            None => return Err(violation!("device {dev} has lost its superblock while it came back")),
-        }
-        Ok(())
     }
 }

@@ -3,7 +3,7 @@
 
 use super::{Kind, Session};
 use crate::disk::{BLOCK_BYTES, Image, blocks_of};
-use crate::machine::{Retired, Standing};
+use crate::machine::{Hurt, Retired, Standing};
 use crate::violation;
 use crate::violation::Violation;
 use array::{Done, EngineError, ReplaceStep, Replacing, Seat};
@@ -16,6 +16,8 @@ const WAITS_MAX: u64 = 100_000;
 /// A device that is taking the place of another.
 pub(super) struct Exchange {
     replacing: Replacing,
+    /// It is the device that was there before.
+    is_same: bool,
     /// The tag of the rebuilds.
     tag: u64,
     /// Shards that have not begun to rebuild.
@@ -102,7 +104,8 @@ impl Session<'_> {
             };
             self.machine.say(|| format!("{what} device {dev}"));
             let tag = self.open(Kind::Rebuild { dev }, &[], Vec::new());
-            self.exchange = Some(Exchange { replacing, tag: self.tag_of_parts(tag, left), left, waits: 0 });
+            let (tag, is_same) = (self.tag_of_parts(tag, left), returns || replacing.is_back());
+            self.exchange = Some(Exchange { replacing, is_same, tag, left, waits: 0 });
             if self.machine.rng.chance(1, 3) {
                 self.cut_within(60);
             }
@@ -118,6 +121,9 @@ impl Session<'_> {
         let excluded = self.machine.standing[usize::from(dev)].excluded;
         self.machine.standing[usize::from(dev)] =
             Standing { replacement: true, excluded, ..Standing::default() };
+        if self.machine.world.look().haunted().contains(&dev) {
+            self.machine.hurt(dev, Hurt::Anything);
+        }
     }
 
     /// A device that is taking the place of another comes a step further, or not yet.
@@ -131,6 +137,11 @@ impl Session<'_> {
             return Ok(());
         }
         let dev = exchange.replacing.dev();
+        if exchange.is_same && !self.is_let_go(dev.get()) {
+            // The driver keeps the device until it has answered all that was given up on it.
+            self.exchange = Some(exchange);
+            return Ok(());
+        }
         let seats: Vec<Seat> = self.fleet.engines().map(|engine| Seat::of(engine, dev)).collect();
         let step = exchange.replacing.next(&seats);
         let done = match step {
@@ -162,13 +173,17 @@ impl Session<'_> {
             ReplaceStep::Wipe { shard } => self.wipe(shard, dev),
             ReplaceStep::Flush => self.machine.world.port(0).flush_now(dev),
             ReplaceStep::Rebuild { shard, serial } => {
+                let papers = self.machine.superblock_on(dev.get(), self.fleet.number(shard));
+                // Its superblock has rotted since it was looked at first.
+                if exchange.replacing.is_back() && papers.is_none() {
+                    return self.give_up(&exchange);
+                }
                 exchange.left -= 1;
                 // Until now the shard went on without it, as without the one before it.
                 self.machine.standing[dev.index()].readmit(self.fleet.number(shard));
-                if exchange.replacing.is_back() {
-                    self.online_shard(shard, exchange.tag, (dev, serial))?;
-                } else {
-                    self.fleet.engine(shard).rebuild(exchange.tag, dev, serial);
+                match papers.filter(|_| exchange.replacing.is_back()) {
+                    Some(papers) => self.fleet.engine(shard).online(exchange.tag, dev, serial, &papers),
+                    None => self.fleet.engine(shard).rebuild(exchange.tag, dev, serial),
                 }
                 Ok(())
             }
@@ -214,7 +229,7 @@ impl Session<'_> {
     }
 
     /// Power fails within so many operations.
-    fn cut_within(&mut self, most: u64) {
+    pub(super) fn cut_within(&mut self, most: u64) {
         let events = self.machine.rng.within(0, most);
         if self.machine.swarm.crashes && !self.machine.world.look().has_blackout() {
             self.machine.say(|| format!("power will fail {events} operations into the replacement"));

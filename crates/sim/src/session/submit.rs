@@ -193,6 +193,10 @@ impl Session<'_> {
             Chosen::Replace => self.replace(),
             Chosen::Trap => self.lay_trap(),
         }
+        // While devices are flushed, read through, or filled: what was just asked for is under way.
+        if self.machine.swarm.hangs && self.machine.rng.chance(1, 10) {
+            self.fall_silent();
+        }
         true
     }
 
@@ -226,6 +230,9 @@ impl Session<'_> {
         }
         if rotting && self.machine.rng.chance(3, 4) {
             return self.rot();
+        }
+        if self.machine.swarm.hangs && self.machine.rng.chance(3, 4) {
+            return self.fall_silent();
         }
         let Some(dev) = self.machine.draw_victim() else { return };
         self.machine.hurt(dev, Hurt::Anything);

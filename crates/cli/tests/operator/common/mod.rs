@@ -1,6 +1,8 @@
 //! A directory with an array of files in it, and the shipped binary.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+#[cfg(feature = "vhost-user")]
+pub mod disk;
 pub mod nbd;
 pub mod watched;
 
@@ -103,6 +105,7 @@ impl Rig {
             .args(args)
             .current_dir(self.dir.path())
             .env("ELASTRIPE_RUN_DIR", self.path("run"))
+            .env("ELASTRIPE_CONFIG_DIR", self.path("etc"))
             .stdin(Stdio::null());
         command
     }
@@ -221,8 +224,12 @@ impl Server {
         child.stderr = Some(err.into_inner());
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
     pub fn signal(&self, name: &str) {
-        let pid = self.child.as_ref().unwrap().id().to_string();
+        let pid = self.pid().to_string();
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 

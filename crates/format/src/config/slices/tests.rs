@@ -1,7 +1,7 @@
 //! Slices lie side by side, and what does not fit is refused by name.
 
 use super::*;
-use crate::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind};
+use crate::{ArrayUuid, CodeKind, Consistency, LayoutKind, Moved, SchemeKind};
 use block::Geometry;
 
 fn config(shard: Shard) -> ArrayConfig {
@@ -22,6 +22,7 @@ fn config(shard: Shard) -> ArrayConfig {
         page_blocks: 32,
         unit_rows: 0,
         shard,
+        moved: Moved::NEVER,
     }
 }
 

@@ -1,8 +1,8 @@
 //! A world of connections without sockets: input arrives in random bits, output leaves in random bits, and
 //! the volume finishes requests late, in any order, some with errors.
 
-use super::super::Connection;
 use super::super::wire::{self, Command, RequestHeader, option};
+use super::super::{Connection, Encryption};
 use crate::Export;
 use crate::memory::MemoryVolume;
 use crate::session::{Session as _, Wants, spans};
@@ -126,7 +126,7 @@ impl World {
         let desk = Desk::new(Export::new("vol", "a test", &volume), limits, &mut volume);
         let peers = (0..peer_count)
             .map(|index| Peer {
-                connection: Connection::new(ConnectionId { index, generation: 1 }),
+                connection: Connection::new(ConnectionId { index, generation: 1 }, Encryption::Unavailable),
                 input: Vec::new(),
                 output: Vec::new(),
                 fault: None,

@@ -1,10 +1,10 @@
 //! Devices that returned wrong data or did not do what they had to, and the last scrub.
 
+use crate::faults::FailedBecause;
+use crate::status::{Condition, Status};
+use crate::units::{show_seconds, show_time};
+use crate::watch::{describe_errors, since};
 use array::MemberErrors;
-use node::faults::FailedBecause;
-use node::status::{Condition, Status};
-use node::units::{show_seconds, show_time};
-use node::watch::{describe_errors, since};
 use std::fmt::Write;
 
 /// What is added to the meaning of an array that works although devices made errors: redundancy made up for
@@ -31,8 +31,9 @@ pub fn meaning(status: &Status) -> String {
 /// What to do about them, if nothing is more urgent.
 pub fn action(status: &Status) -> Option<String> {
     let name = status.troubled.first().filter(|_| status.state != Condition::Failed)?;
+    let whom = super::whom(status);
     Some(format!(
-        "scrub the array; replace {name} if it goes on (elastripe replace MEMBERS --device {name} --with NEWPATH); `elastripe clear` counts anew"
+        "scrub the array (elastripe scrub {whom}); replace {name} if it goes on (elastripe replace {whom} --device {name} --with NEWPATH); `elastripe clear {whom}` counts anew"
     ))
 }
 

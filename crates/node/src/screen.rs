@@ -1,13 +1,25 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
-use node::event::work_name;
-use node::open::show_shards;
-use node::status::{Condition, DeviceState, DeviceStatus, Source, Status, Work};
-use node::units::{show_count, show_rate, show_seconds, show_size, show_time};
+use crate::event::work_name;
+use crate::faults::FailedBecause;
+use crate::open::show_shards;
+use crate::status::{Condition, DeviceState, DeviceStatus, Replacement, Source, Status, Work};
+use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
 
 /// The screen.
 pub fn render(status: &Status) -> String {
+    let mut text = String::new();
+    for (label, value) in rows(status) {
+        put(&mut text, format_args!("{label:>10}: {value}"));
+    }
+    text.push('\n');
+    devices(&mut text, status);
+    text + &remarks(status)
+}
+
+/// The array as a whole: what is said, and under which word.
+pub fn rows(status: &Status) -> Vec<(&'static str, String)> {
     let mut rows: Vec<(&str, String)> = Vec::new();
     let name = if status.name.is_empty() { "(no name)" } else { &status.name };
     rows.push(("array", format!("{name}  {}", status.uuid)));
@@ -28,12 +40,12 @@ pub fn render(status: &Status) -> String {
     rows.extend(activity(status).map(|activity| ("activity", activity)));
     rows.push(("work", work(status)));
     rows.push(("scrub", troubles::last_scrub(status)));
+    rows
+}
+
+/// What else is to be known of members, a line each.
+pub fn remarks(status: &Status) -> String {
     let mut text = String::new();
-    for (label, value) in rows {
-        put(&mut text, format_args!("{label:>10}: {value}"));
-    }
-    text.push('\n');
-    devices(&mut text, status);
     delays::list_old(&mut text, status);
     troubles::list_faults(&mut text, status);
     for path in &status.stale {
@@ -178,13 +190,13 @@ fn action(status: &Status) -> Option<String> {
                 Some(spare) if status.source == Source::Stopped => Some(format!(
                     "serve the array with {spare} among the members: it takes the place of {name}"
                 )),
-                Some(_) | None => Some(format!("elastripe replace MEMBERS --device {name} --with NEWPATH")),
+                Some(_) | None => Some(bring_back_or_replace(status, name)),
             }
         }
-        (None, None) if status.state == Condition::Degraded && status.errors_left() > 0 => Some(
-            "scrub again, with room on every device (elastripe scrub MEMBERS --wait); replace a device whose errors stay"
-                .to_owned(),
-        ),
+        (None, None) if status.state == Condition::Degraded && status.errors_left() > 0 => Some(format!(
+            "scrub again, with room on every device (elastripe scrub {} --wait); replace a device whose errors stay",
+            whom(status)
+        )),
         (None, None) if status.state == Condition::Failed => {
             Some("restore from a backup; `elastripe inspect` shows what is left on a member".to_owned())
         }
@@ -192,6 +204,35 @@ fn action(status: &Status) -> Option<String> {
             Some("bring back members that were only disconnected, or restore from a backup".to_owned())
         }
         (None, None) => None,
+    }
+}
+
+/// How commands are told which array is meant: by its name, by one of its members, or by all of them.
+fn whom(status: &Status) -> String {
+    let in_service = |device: &&DeviceStatus| device.state == DeviceState::Healthy;
+    let paths = status.devices.iter().filter(in_service).filter_map(|device| device.path.as_ref());
+    let is_word =
+        !status.name.is_empty() && status.name.chars().all(|c| c.is_alphanumeric() || "-_.".contains(c));
+    match (status.source, paths.into_iter().next()) {
+        (Source::Served, _) if is_word => status.name.clone(),
+        (Source::Served, Some(path)) => path.display().to_string(),
+        (_, _) => "MEMBERS".to_owned(),
+    }
+}
+
+/// What to do about a member that is out of service: a device that did nothing wrong comes back.
+fn bring_back_or_replace(status: &Status, name: &str) -> String {
+    let whom = whom(status);
+    let replace = format!("elastripe replace {whom} --device {name} --with NEWPATH");
+    let device = status.devices.iter().find(|device| device.name == name);
+    // Looking for the device of a silent one may take for ever.
+    let is_there = || device.and_then(|device| device.path.as_ref()).is_none_or(|path| path.exists());
+    match device.and_then(|device| device.failed_because) {
+        Some(FailedBecause::Fault | FailedBecause::Truncated | FailedBecause::Foreign) => replace,
+        Some(FailedBecause::Asked) if !is_there() => replace,
+        Some(FailedBecause::Asked | FailedBecause::Silent) | None => {
+            format!("elastripe online {whom} --device {name}, if its device is well; else {replace}")
+        }
     }
 }
 
@@ -379,13 +420,35 @@ fn activity(status: &Status) -> Option<String> {
 }
 
 fn work(status: &Status) -> String {
-    match &status.engine.work {
-        Some(work) => describe_work(work),
+    let own = match &status.engine.work {
+        Some(work) => Some(describe_work(work)),
         None if status.scrub_cursor > 0 => {
-            "a scrub was interrupted; it goes on when the array is served".to_owned()
+            Some("a scrub was interrupted; it goes on when the array is served".to_owned())
         }
-        None => "none".to_owned(),
-    }
+        None => None,
+    };
+    let replaced = status
+        .devices
+        .iter()
+        .filter_map(|device| Some(describe_replacement(&device.name, device.replacement.as_ref()?)));
+    let all: Vec<String> = own.into_iter().chain(replaced).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join("; ") }
+}
+
+/// A device that becomes what a member is, in a line.
+pub fn describe_replacement(name: &str, replacement: &Replacement) -> String {
+    let eta = replacement.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds)));
+    let unread = match replacement.unread_bytes {
+        0 => String::new(),
+        bytes => format!(", {} of it could not be read and will be rebuilt", show_size(bytes)),
+    };
+    format!(
+        "{} becomes what {name} is, which stays in service: {} looked at, {}{}{unread}",
+        replacement.path.display(),
+        percent(replacement.done_bytes, replacement.total_bytes),
+        show_rate(replacement.bytes_per_s),
+        eta.unwrap_or_default()
+    )
 }
 
 /// Rebuild or scrub in a line.

@@ -1,7 +1,7 @@
 //! What is said of members that hold up requests: they lack room, or do not answer.
 
-use node::status::{DeviceStatus, Status};
-use node::units::show_seconds;
+use crate::status::{DeviceStatus, Status};
+use crate::units::show_seconds;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
 
@@ -45,7 +45,8 @@ pub fn action(status: &Status) -> Option<String> {
             let make = format!("make room where {} lies, writes then go on by themselves", place(device));
             // Without it the next one on the same file system would be the one that lacks room.
             let alone = !status.devices.iter().any(|other| shares_room(device, other));
-            let fail = alone.then(|| format!("; or elastripe fail MEMBERS --device {}", device.name));
+            let fail = alone
+                .then(|| format!("; or elastripe fail {} --device {}", super::whom(status), device.name));
             Some(make + &fail.unwrap_or_default())
         }
         (None, None) => None,

@@ -1,8 +1,8 @@
 //! What is said of data that is lost: what it means, what to do, where it is.
 
-use node::losses::{Lost, Range};
-use node::status::Status;
-use node::units::{show_count, show_size};
+use crate::losses::{Lost, Range};
+use crate::status::Status;
+use crate::units::{show_count, show_size};
 use std::fmt::Write;
 
 /// What it means for clients.

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::render;
-use node::status::Status;
+use crate::status::Status;
 use serde_json::{Value, json};
 
 fn device(name: &str, state: &str, errors: Value) -> Value {
@@ -103,6 +103,19 @@ checkpoint: number 7 on top of full 5; 2 written since the start
 }
 
 #[test]
+fn a_member_that_is_being_replaced_while_it_works() {
+    let mut member = device("data0", "healthy", Value::Null);
+    member["replacement"] = json!({
+        "path": "/dev/new", "done_bytes": 250 << 20, "total_bytes": 1000 << 20, "written_bytes": 1 << 20, "unused_bytes": 0,
+        "unread_bytes": 8192, "bytes_per_s": 100 << 20, "eta_s": 7,
+    });
+    let text = shown(status("healthy", "served", vec![member]));
+    let expected = "      work: /dev/new becomes what data0 is, which stays in service: 25.0 % looked at, 100 MiB/s, 7s left, \
+                    8 KiB of it could not be read and will be rebuilt\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
 fn an_elastic_array_shows_its_units_instead_of_commits() {
     let errors = json!({ "read": 0, "write": 0, "checksum": 0, "healed": 0 });
     let mut status = status("healthy", "served", vec![device("data0", "healthy", errors)]);
@@ -165,7 +178,7 @@ fn what_a_degraded_or_failed_array_means_and_what_to_do() {
         lines("degraded", "served", ["healthy", "failed", "healthy"]),
         [
             "meaning: data1 is out of service; all data can be read and written; one more failure loses data",
-            "action: elastripe replace MEMBERS --device data1 --with NEWPATH",
+            "action: elastripe online tank --device data1, if its device is well; else elastripe replace tank --device data1 --with NEWPATH",
         ]
     );
     assert_eq!(

@@ -1,7 +1,7 @@
 //! What clients did since the last look.
 
-use node::status::{Kind, Requests, Status};
-use node::units::{show_count, show_rate};
+use crate::status::{Kind, Requests, Status};
+use crate::units::{show_count, show_rate};
 use std::collections::HashMap;
 use std::time::Instant;
 

@@ -1,0 +1,168 @@
+//! What the ways to a volume cost: an array on devices that move nothing, served over NBD and over
+//! vhost-user-blk at once, and random writes over both in turn, so that a drift of the machine hits both
+//! alike.
+//!
+//! ```text
+//! fronts compare [--seconds N] [--rounds N] [--depth N]     needs fio
+//! fronts serve DIRECTORY
+//! ```
+
+use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
+use blkio::{Blkio, Completion, ReqFlags};
+use block::{DevIndex, DeviceSet, Geometry};
+use device::{NullOptions, NullSet};
+use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
+use front::{NoHooks, Protocol, Server, ServerOptions};
+use node::volume::{Clock, ServedShard, Use};
+use std::error::Error;
+use std::mem::MaybeUninit;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const BLOCK: usize = 4096;
+const SIZE_BYTES: u64 = 512 << 20;
+
+/// An array of 6+2 devices and two log devices that move nothing.
+fn volume() -> Outcome<ServedShard<NullSet>> {
+    let options = CreateOptions {
+        scheme: SchemeKind::Eplog,
+        code: CodeKind::Cauchy,
+        layout: LayoutKind::Spread,
+        consistency: Consistency::Journal,
+        geometry: Geometry::new(6, 2, BLOCK as u64)?,
+        reserve_permille: 150,
+        unit_rows: None,
+    };
+    let (main, log) = (192 << 20, 256 << 20);
+    let sizes: Vec<u64> = [[main; 8].as_slice(), &[log; 2]].concat();
+    let config = plan_config(&options, main, log, 2)?;
+    let mut devices = NullSet::new(&sizes, NullOptions { zero_reads: true, keep_metadata: true });
+    let new = NewArray { uuid: ArrayUuid::new([7; 16]), name: "null".into(), nonce: 1, created_unix_s: 0 };
+    create(&mut devices, config, &new)?;
+    let mut found = Vec::new();
+    for dev in (0..10).map(DevIndex::new) {
+        found.extend(Superblock::read_newest(|offset| {
+            let mut block = vec![0; BLOCK];
+            devices.read_now(dev, offset, &mut block).ok().map(|()| block)
+        }));
+    }
+    let (array, _) = Array::assemble(devices, &arrange(&found)?, 2, EngineOptions::default())?;
+    Ok(ServedShard::new(array, Clock::start(), None, Use::ReadWrite))
+}
+
+fn serve(directory: &Path) -> Outcome<()> {
+    let mut server = Server::new(ServerOptions::default());
+    server.listen_unix(Protocol::VhostUserBlk, &directory.join("disk"))?;
+    server.listen_unix(Protocol::Nbd, &directory.join("nbd"))?;
+    server.run(&mut volume()?, &mut NoHooks)?;
+    Ok(())
+}
+
+/// Random writes over vhost-user-blk, so many per second.
+fn write_disk(path: &Path, seconds: u64, depth: usize) -> Outcome<f64> {
+    let mut blkio = Blkio::new("virtio-blk-vhost-user")?;
+    blkio.set_str("path", path.to_str().ok_or("a path that is no text")?)?;
+    blkio.connect()?;
+    let blocks = (blkio.get_u64("capacity")? / BLOCK as u64).min(SIZE_BYTES / BLOCK as u64);
+    let mut queue = blkio.start()?.queues.remove(0);
+    let region = blkio.alloc_mem_region(depth * BLOCK)?;
+    blkio.map_mem_region(&region)?;
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut offset = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % blocks * BLOCK as u64
+    };
+    let address = |place: usize| (region.addr + place * BLOCK) as *const u8;
+    let (begun, limit) = (Instant::now(), Duration::from_secs(seconds));
+    let mut count = 0u64;
+    (0..depth).for_each(|place| queue.write(offset(), address(place), BLOCK, place, ReqFlags::empty()));
+    while begun.elapsed() < limit {
+        let mut ends = [const { MaybeUninit::<Completion>::uninit() }; 64];
+        let some = queue.do_io(&mut ends, 1, None, None)?;
+        for end in &ends[..some] {
+            // JUSTIFICATION: the client hands ends out in no other way.
+            // SAFETY: it has written as many as it says.
+            let end = unsafe { end.assume_init_ref() };
+            if end.ret != 0 {
+                return Err(format!("a write ended with {}", end.ret).into());
+            }
+            queue.write(offset(), address(end.user_data), BLOCK, end.user_data, ReqFlags::empty());
+        }
+        count += some as u64;
+    }
+    Ok(count as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// The same over NBD, by fio.
+fn write_nbd(path: &Path, seconds: u64, depth: usize) -> Outcome<f64> {
+    let output = Command::new("fio")
+        .args([
+            "--thread",
+            "--name=job",
+            "--ioengine=nbd",
+            "--rw=randwrite",
+            "--bs=4k",
+            "--output-format=terse",
+        ])
+        .args(["--zero_buffers", "--time_based"])
+        .arg(format!("--uri=nbd+unix:///?socket={}", path.display()))
+        .args([format!("--size={SIZE_BYTES}"), format!("--iodepth={depth}"), format!("--runtime={seconds}")])
+        .stderr(Stdio::null())
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    let line = text.lines().find(|line| line.starts_with("3;")).ok_or("fio gave no result")?;
+    Ok(line.split(';').nth(48).ok_or("a short line of fio")?.parse()?)
+}
+
+fn median(rates: &mut [f64]) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    rates[rates.len() / 2]
+}
+
+fn compare(arguments: &[String]) -> Outcome<()> {
+    let number = |name: &str, default: u64| -> Outcome<u64> {
+        let at = arguments.iter().position(|argument| argument == name);
+        Ok(at.and_then(|at| arguments.get(at + 1)).map(|text| text.parse()).transpose()?.unwrap_or(default))
+    };
+    let (seconds, rounds) = (number("--seconds", 3)?, number("--rounds", 5)?);
+    let depth = usize::try_from(number("--depth", 32)?)?;
+    let directory = std::env::temp_dir().join(format!("fronts-{}", std::process::id()));
+    std::fs::create_dir(&directory)?;
+    let mut server = Command::new(std::env::current_exe()?).arg("serve").arg(&directory).spawn()?;
+    let (disk, nbd) = (directory.join("disk"), directory.join("nbd"));
+    while UnixStream::connect(&nbd).is_err() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (mut by_disk, mut by_nbd) = (Vec::new(), Vec::new());
+    println!(
+        "4 KiB random writes/s, depth {depth}, eplog 6+2 on null devices\n{:>16} {:>12}",
+        "vhost-user-blk", "NBD"
+    );
+    for _ in 0..rounds {
+        let (a, b) = (write_disk(&disk, seconds, depth)?, write_nbd(&nbd, seconds, depth)?);
+        println!("{a:16.0} {b:12.0}");
+        by_disk.push(a);
+        by_nbd.push(b);
+    }
+    let (a, b) = (median(&mut by_disk), median(&mut by_nbd));
+    println!("{a:16.0} {b:12.0}   medians, ratio {:.2}", a / b);
+    server.kill()?;
+    server.wait()?;
+    std::fs::remove_dir_all(&directory)?;
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match (arguments.first().map(String::as_str), arguments.get(1)) {
+        (Some("serve"), Some(directory)) => serve(Path::new(directory)),
+        (Some("compare"), _) => compare(&arguments),
+        _ => Err("expected: fronts compare [--seconds N] [--rounds N] [--depth N] | serve DIRECTORY".into()),
+    }
+}

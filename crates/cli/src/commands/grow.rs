@@ -1,0 +1,87 @@
+//! `grow`: an array takes the room of devices that have become larger.
+
+use super::Exit;
+use clap::Args;
+use lab::failure::Failure;
+use node::grow::{Growth, grow_array, plan_growth};
+use node::output;
+use node::session::{Reach, server_of};
+use node::units::show_size;
+use std::path::PathBuf;
+
+/// Options of `grow`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Members of the array, all of them.
+    #[arg(required = true, value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
+    /// Say what would come of it, and write nothing; also of an array that is being served.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print what came of it as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `grow`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let growth = match server_of(&arguments.paths)? {
+        Reach::Copy(why) => return Err(Failure::new(why)),
+        Reach::Server(mut client) if arguments.dry_run => {
+            let devices = client.status()?.devices;
+            plan_growth(&devices.into_iter().filter_map(|device| device.path).collect::<Vec<_>>())?
+        }
+        Reach::Server(_) => {
+            return Err(Failure::new(format!(
+                "{}: its array is being served, and grows only while nobody serves it: `stop` it, `grow` it, and `serve` it again; \
+                 clients see the new size when they connect",
+                arguments.paths.first().map_or_else(String::new, |path| path.display().to_string())
+            )));
+        }
+        Reach::Nobody if arguments.dry_run => plan_growth(&arguments.paths)?,
+        Reach::Nobody => grow_array(&arguments.paths)?,
+    };
+    if arguments.json {
+        output::line(serde_json::to_string_pretty(&as_json(&growth, arguments.dry_run))?);
+    } else {
+        describe(&growth, arguments.dry_run);
+    }
+    Ok(0)
+}
+
+fn as_json(growth: &Growth, dry_run: bool) -> serde_json::Value {
+    let Growth { array, before, after, smallest: (name, path), smallest_bytes } = growth;
+    serde_json::json!({
+        "array": array,
+        "dry_run": dry_run,
+        "volume_bytes_before": before.whole_volume_bytes(),
+        "volume_bytes": after.whole_volume_bytes(),
+        "device_bytes_before": before.whole_main_bytes(),
+        "device_bytes": after.whole_main_bytes(),
+        "smallest": name,
+        "smallest_path": path,
+        "smallest_bytes": smallest_bytes,
+    })
+}
+
+fn describe(growth: &Growth, dry_run: bool) {
+    let Growth { array, before, after, smallest: (name, path), smallest_bytes } = growth;
+    let (old, new) = (before.whole_volume_bytes(), after.whole_volume_bytes());
+    let (would, volume) = if dry_run { ("would grow", "would be") } else { ("has grown", "is") };
+    output::line(format_args!(
+        "array {array} {would} by {}: its volume {volume} {}, before {}",
+        show_size(new.saturating_sub(old)),
+        show_size(new),
+        show_size(old)
+    ));
+    output::line(format_args!(
+        "  of each data device {} are used, before {}; the smallest is {name} ({}) with {}",
+        show_size(after.whole_main_bytes()),
+        show_size(before.whole_main_bytes()),
+        path.display(),
+        show_size(*smallest_bytes)
+    ));
+    if dry_run {
+        output::line("  nothing was written");
+    }
+}

@@ -1,0 +1,41 @@
+//! `rename`: an array gets another name.
+
+use super::Exit;
+use super::members::finish;
+use clap::Args;
+use lab::failure::Failure;
+use node::called::members;
+use node::naming::check_new_name;
+use node::open::{Force, Incomplete, look_at};
+use node::session::Session;
+use std::path::PathBuf;
+
+/// Options of `rename`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Members of the array, or its name or UUID; one member will do if it is being served.
+    #[arg(required = true, value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
+    /// The new name; an empty one takes the name away.
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// Print the status afterwards as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `rename`.
+pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let name = &arguments.name;
+    let paths = members(&arguments.paths)?;
+    let known = paths.iter().filter_map(|path| look_at(path).ok());
+    let array = known.filter_map(|candidate| candidate.superblock().map(|found| found.array)).next();
+    if let Some(array) = array {
+        check_new_name(array, name).map_err(|failure| Failure::new(format!("--name: {failure}")))?;
+    }
+    let mut session = Session::open(&paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
+    let outcome = session.rename(name);
+    let called =
+        if name.is_empty() { "has no name any more".to_owned() } else { format!("is called {name}") };
+    finish(session, outcome, arguments.json, &format!("the array {called}"))
+}

@@ -1,0 +1,73 @@
+//! `serve NAME`: what is not said on the command line is in the array's file.
+
+use super::Arguments;
+use crate::CommandLine;
+use crate::commands::Command;
+use clap::{CommandFactory, FromArgMatches};
+use lab::failure::{EXIT_MISUSED, Failure};
+use node::control::run_dir;
+use node::serve::Address;
+use node::settings::{self, Settings};
+use std::ffi::OsString;
+
+/// The whole of the arguments, if they say an array by its name or UUID. Unless it has a socket already it
+/// gets one.
+pub fn completed(arguments: &Arguments, needs_socket: bool) -> Result<Option<Arguments>, Failure> {
+    let alone = name_alone(arguments);
+    let Some(wanted) = arguments.array.clone().or_else(|| alone.clone()) else { return Ok(None) };
+    let settings = settings::find(&wanted)?;
+    let mut whole = match &settings {
+        Some(settings) => with_settings(settings, arguments)?,
+        None => again(&[]).map_err(|error| Failure::new(error.to_string()))?,
+    };
+    if alone.is_some() {
+        whole.paths.clear();
+    }
+    if let Some(settings) = settings {
+        if whole.paths.is_empty() {
+            whole.paths = settings.places;
+        }
+        whole.array = Some(settings.array.to_string());
+    } else {
+        whole.array = Some(wanted.clone());
+    }
+    // By its UUID it has a socket of its own anyway.
+    let can_be_a_file = !wanted.contains('/') && wanted.parse::<format::ArrayUuid>().is_err();
+    if needs_socket && whole.clients.addresses().is_empty() && whole.run.is_none() && can_be_a_file {
+        whole.clients.nbd = vec![Address::Unix(run_dir().join(format!("{wanted}.nbd")))];
+    }
+    Ok(Some(whole))
+}
+
+/// The only path that was given, if there is no such thing and it may be a name.
+fn name_alone(arguments: &Arguments) -> Option<String> {
+    let [path] = arguments.paths.as_slice() else { return None };
+    let name = path.to_str().filter(|name| !name.contains('/'))?;
+    let is_name = !arguments.scan && arguments.array.is_none() && path.symlink_metadata().is_err();
+    is_name.then(|| name.to_owned())
+}
+
+/// What the command line says, and the file where it says nothing.
+fn with_settings(settings: &Settings, arguments: &Arguments) -> Result<Arguments, Failure> {
+    // Of what may be given several times the command line's count alone.
+    let but: &[&str] = if arguments.clients.nbd.is_empty() { &[] } else { &["nbd"] };
+    again(&settings.words(but)).map_err(|error| {
+        let text = error.to_string();
+        let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::new(format!("{}: {why}", settings.path.display())).with_exit(EXIT_MISUSED)
+    })
+}
+
+/// The command line once more, after these words; what is said later counts.
+fn again(words: &[String]) -> Result<Arguments, clap::Error> {
+    let mut given = std::env::args_os();
+    let mut line: Vec<OsString> = given.by_ref().take(2).collect();
+    line.extend(words.iter().map(OsString::from));
+    line.extend(given);
+    let parser = CommandLine::command().mut_subcommand("serve", |serve| serve.args_override_self(true));
+    let command = CommandLine::from_arg_matches(&parser.try_get_matches_from(line)?)?.command;
+    let Command::Serve(arguments) = command else {
+        return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
+    };
+    Ok(arguments)
+}

@@ -1,0 +1,217 @@
+//! Arrays take the room of devices that have become larger.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{Rig, every_scheme, has, qemu_script};
+use std::time::Instant;
+
+/// Bytes written with one pattern.
+const STRETCH: u64 = 4 << 20;
+
+/// Makes an array of two data columns and so many parities; its members, and how many of them are SSDs.
+fn array(rig: &Rig, scheme: &str, parities: usize, logs: bool) -> (Vec<&'static str>, usize) {
+    let size = if scheme == "elastic" || scheme == "was" { "48MiB" } else { "20MiB" };
+    let mains = &["d0", "d1", "d2", "d3"][..2 + parities];
+    let logs = if logs { &["l0", "l1"][..parities] } else { &[] };
+    let count = parities.to_string();
+    let mut create = vec!["create", "--scheme", scheme, "--parity", &count, "--file-size", size, "--data"];
+    create.extend(mains);
+    if !logs.is_empty() {
+        create.push("--log");
+        create.extend(logs);
+    }
+    rig.run(&create).ok();
+    ([mains, logs].concat(), mains.len())
+}
+
+/// Files become larger, and what is new in them reads as zeros.
+fn enlarge(rig: &Rig, names: &[&str], more: u64) {
+    for name in names {
+        let file = std::fs::File::options().write(true).open(rig.path(name)).unwrap();
+        file.set_len(file.metadata().unwrap().len() + more).unwrap();
+    }
+}
+
+fn volume(rig: &Rig, members: &[&str]) -> u64 {
+    rig.status(members)["volume_bytes"].as_u64().unwrap()
+}
+
+/// What a stretch of the volume is filled with; the last one may be short.
+fn each_stretch(bytes: std::ops::Range<u64>, verb: &str) -> Vec<String> {
+    let starts = (0..).map(|at| at * STRETCH).skip_while(|&at| at < bytes.start);
+    let starts = starts.take_while(|&at| at < bytes.end);
+    let command = |at: u64| {
+        let pattern = at / STRETCH % 250 + 1;
+        format!("{verb} -P {pattern} {at} {}", STRETCH.min(bytes.end - at))
+    };
+    starts.map(command).collect()
+}
+
+/// Serves the members while these commands run, which must find what they expect.
+fn exchange(rig: &Rig, members: &[&str], commands: &[String], options: &[&str]) {
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    rig.serve_run(members, &qemu_script(&commands), options).ok();
+}
+
+#[test]
+fn all_that_was_there_stays_and_the_new_room_is_as_safe() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (scheme, logs) in every_scheme() {
+        let rig = Rig::new();
+        let (members, mains) = array(&rig, scheme, 2, logs);
+        let old = volume(&rig, &members) / STRETCH * STRETCH;
+        exchange(&rig, &members, &each_stretch(0..old, "write"), &[]);
+        rig.on("grow", &members, &[]).refused(&["data0", "to grow at all", "more"]);
+        enlarge(&rig, &members[..mains], 24 << 20);
+        let before = rig.fingerprint(&members);
+        let planned = rig.on("grow", &members, &["--dry-run", "--json"]).ok().json();
+        assert_eq!(before, rig.fingerprint(&members), "{scheme}: a dry run wrote something");
+        let grown = rig.on("grow", &members, &["--json"]).ok().json();
+        assert_eq!(planned["volume_bytes"], grown["volume_bytes"], "{scheme}");
+        let all = volume(&rig, &members);
+        assert_eq!(grown["volume_bytes"], all, "{scheme}");
+        assert!(all > old + (24 << 20), "{scheme}: {old} to {all}");
+        let all = all / STRETCH * STRETCH;
+        // What is new reads as zeros, and is filled; what is old is there.
+        let zeros = format!("read -P 0 {old} {STRETCH}");
+        let first = old + STRETCH;
+        let fresh = [vec![zeros], each_stretch(first..all, "write"), each_stretch(0..old, "read")].concat();
+        exchange(&rig, &members, &fresh, &[]);
+        // A second time: what was metadata before is data now.
+        enlarge(&rig, &members[..mains], 12 << 20);
+        rig.on("grow", &members, &[]).ok();
+        let end = volume(&rig, &members) / STRETCH * STRETCH;
+        assert!(end > all, "{scheme}: {all} to {end}");
+        let server = rig.serve(&members, &[]);
+        let more = each_stretch(all..end, "write");
+        rig.qemu_io(&more.iter().map(String::as_str).chain(["flush"]).collect::<Vec<_>>()).ok();
+        server.kill();
+        for lost in [["d0", "d3"], ["d1", "d2"]] {
+            let left: Vec<&str> = members.iter().copied().filter(|name| !lost.contains(name)).collect();
+            let copies: Vec<Vec<u8>> =
+                members.iter().map(|name| std::fs::read(rig.path(name)).unwrap()).collect();
+            let reads = [each_stretch(0..old, "read"), each_stretch(first..end, "read")].concat();
+            exchange(&rig, &left, &reads, &["--degraded"]);
+            for (name, bytes) in members.iter().zip(copies) {
+                std::fs::write(rig.path(name), bytes).unwrap();
+            }
+        }
+        let scrub = rig.on("scrub", &members, &[]).ok();
+        assert!(scrub.out.contains("0 chunks healed, 0 code words lost"), "{scheme}: {scrub:?}");
+    }
+}
+
+#[test]
+fn a_growth_that_is_killed_leaves_the_old_size_or_the_new_one() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (scheme, logs) in [("eplog", true), ("was", false)] {
+        let rig = Rig::new();
+        let (members, mains) = array(&rig, scheme, 1, logs);
+        let old = 12 << 20;
+        exchange(&rig, &members, &each_stretch(0..old, "write"), &[]);
+        // As long as it takes is where the end of it is.
+        enlarge(&rig, &members[..mains], 12 << 20);
+        let begun = Instant::now();
+        rig.on("grow", &members, &[]).ok();
+        let whole = begun.elapsed();
+        for tenths in [0, 3, 5, 6, 7, 8, 9, 10, 11, 13, 20, 40] {
+            enlarge(&rig, &members[..mains], 6 << 20);
+            let planned = rig.on("grow", &members, &["--dry-run", "--json"]).ok().json();
+            let before = volume(&rig, &members);
+            let mut arguments = vec!["grow"];
+            arguments.extend(&members);
+            let mut child = rig.command(&arguments).spawn().unwrap();
+            std::thread::sleep(whole * tenths / 10);
+            let _ = child.kill();
+            child.wait().unwrap();
+            let after = volume(&rig, &members);
+            assert!(after == before || planned["volume_bytes"] == after, "{scheme}: {before}, then {after}");
+            exchange(&rig, &members, &each_stretch(0..old, "read"), &[]);
+        }
+        enlarge(&rig, &members[..mains], 6 << 20);
+        let before = volume(&rig, &members);
+        rig.on("grow", &members, &[]).ok();
+        assert!(volume(&rig, &members) > before, "{scheme}: what was cut short can be done");
+        rig.on("scrub", &members, &[]).ok();
+    }
+}
+
+#[test]
+fn members_are_replaced_by_larger_ones_and_then_the_array_grows() {
+    if !has("qemu-io") {
+        return;
+    }
+    let rig = Rig::new();
+    let (mut members, _) = array(&rig, "eplog", 1, true);
+    let old = volume(&rig, &members) / STRETCH * STRETCH;
+    let server = rig.serve(&members, &[]);
+    let fill = each_stretch(0..old, "write");
+    rig.qemu_io(&fill.iter().map(String::as_str).collect::<Vec<_>>()).ok();
+    let larger = ["n0", "n1", "n2"];
+    for (index, new) in larger.into_iter().enumerate() {
+        let device = format!("data{index}");
+        let options = ["--device", device.as_str(), "--with", new, "--file-size", "72MiB", "--wait"];
+        rig.on("replace", &["l0"], &options).ok();
+        members[index] = new;
+        let dry = rig.on("grow", &["l0"], &["--dry-run"]);
+        if index < 2 {
+            dry.refused(&[&format!("data{}", index + 1), "to grow at all"]);
+        } else {
+            assert!(dry.ok().out.contains("would grow"));
+        }
+    }
+    rig.on("grow", &["l0"], &[]).refused(&["being served", "stop"]);
+    server.stop().ok();
+    rig.on("grow", &members, &[]).ok();
+    let all = volume(&rig, &members);
+    assert!(all > old * 3 / 2, "{old} to {all}");
+    exchange(&rig, &members, &each_stretch(0..old, "read"), &[]);
+}
+
+#[test]
+fn what_cannot_grow_says_why_and_stays_as_it_was() {
+    let rig = Rig::new();
+    let (members, _) = array(&rig, "raid", 2, false);
+    enlarge(&rig, &["d0", "d1", "d2"], 40 << 20);
+    rig.on("grow", &members, &[]).refused(&["data3", "d3", "are used", "more"]);
+    enlarge(&rig, &["d3"], 40 << 20);
+    rig.on("grow", &["d0", "d1", "d2"], &[]).refused(&["data3", "not among the named paths"]);
+    rig.on("grow", &["d0", "d1", "d2"], &["--dry-run"]).refused(&["data3", "missing"]);
+    rig.on("fail", &members, &["--device", "data1"]).ok();
+    rig.on("grow", &["d0", "d2", "d3"], &[]).refused(&["data1", "must be in service and whole"]);
+    let small = std::fs::File::options().write(true).open(rig.path("d2")).unwrap();
+    small.set_len(18 << 20).unwrap();
+    rig.on("grow", &["d0", "d2", "d3"], &[]).refused(&["d2", "18874368"]);
+
+    let rig = Rig::new();
+    rig.run(&[
+        "create",
+        "--parity",
+        "1",
+        "--shards",
+        "2",
+        "--file-size",
+        "64MiB",
+        "--data",
+        "d0",
+        "d1",
+        "d2",
+        "--log",
+        "l0",
+    ])
+    .ok();
+    enlarge(&rig, &["d0", "d1", "d2"], 64 << 20);
+    rig.on("grow", &["d0", "d1", "d2", "l0"], &["--dry-run"]).refused(&["2 shards"]);
+
+    let rig = Rig::new();
+    let create =
+        ["create", "--scheme", "raid", "--consistency", "resync", "--parity", "1", "--file-size", "36MiB"];
+    rig.run(&[&create[..], &["--data", "d0", "d1", "d2"]].concat()).ok();
+    enlarge(&rig, &["d0", "d1", "d2"], 40 << 20);
+    rig.on("grow", &["d0", "d1", "d2"], &[]).refused(&["--consistency resync"]);
+    let ran = rig.run(&["expand", "d0"]);
+    assert!(ran.err.contains("here it is `elastripe grow`"), "{ran:?}");
+}

@@ -1,0 +1,62 @@
+//! Pages of the manual and completions of shells, made of the command line as it is.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{Rig, has};
+use std::process::Command;
+
+/// The commands that `--help` lists.
+fn commands(rig: &Rig) -> Vec<String> {
+    let help = rig.run(&["--help"]).ok().out;
+    let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
+    let names = names.map(|line| line.split_whitespace().next().unwrap().to_owned());
+    names.filter(|name| name != "help").collect()
+}
+
+#[test]
+fn every_command_has_a_page_with_its_options() {
+    let rig = Rig::new();
+    rig.run(&["man", "pages"]).ok();
+    let commands = commands(&rig);
+    assert!(commands.len() > 25, "{commands:?}");
+    for command in &commands {
+        let page = std::fs::read_to_string(rig.path("pages").join(format!("elastripe-{command}.1"))).unwrap();
+        assert!(page.contains(".SH SYNOPSIS") && page.contains(".TH"), "{command}");
+        let help = rig.run(&[command, "--help"]).ok().out;
+        let options = help.lines().filter_map(|line| line.trim_start().split("--").nth(1));
+        for option in options.map(|rest| rest.split([' ', '[', '=', '<']).next().unwrap()) {
+            // In a page a hyphen that is typed is `\-`.
+            let typed = format!("\\-\\-{}", option.replace('-', "\\-"));
+            assert!(page.contains(&typed) || option.is_empty(), "{command}: {option}");
+        }
+    }
+    std::fs::write(rig.path("file"), "").unwrap();
+    rig.run(&["man", "file/below"]).refused(&["file/below"]);
+}
+
+#[test]
+fn a_shell_completes_commands_and_options() {
+    let rig = Rig::new();
+    for (shell, mark) in
+        [("bash", "complete -F"), ("zsh", "#compdef elastripe"), ("fish", "complete -c elastripe")]
+    {
+        let script = rig.run(&["completions", shell]).ok().out;
+        assert!(script.contains(mark) && script.contains("scrub"), "{shell}");
+    }
+    rig.run(&["completions", "cmd"]).code(2);
+    if !has("bash") {
+        return;
+    }
+    let ask = |words: &str, last: usize| {
+        let script = format!(
+            "eval \"$(\"$0\" completions bash)\"; COMP_WORDS=({words}); COMP_CWORD={last}; \
+             _elastripe elastripe \"${{COMP_WORDS[{last}]}}\" \"${{COMP_WORDS[{}]}}\"; echo \"${{COMPREPLY[@]}}\"",
+            last - 1
+        );
+        let ran =
+            Command::new("bash").args(["-c", &script, env!("CARGO_BIN_EXE_elastripe")]).output().unwrap();
+        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+    };
+    assert_eq!(ask("elastripe sta", 1), "status");
+    assert_eq!(ask("elastripe serve --metr", 2), "--metrics");
+}

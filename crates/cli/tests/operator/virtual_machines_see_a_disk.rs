@@ -1,0 +1,164 @@
+//! `serve --vhost-user-blk`: a virtio disk over shared memory, driven by a client of its own.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::disk::{Disk, Wish};
+use crate::common::{MEMBERS, Rig, Server, has, until};
+
+const EIO: i32 = -5;
+
+fn serve(rig: &Rig, options: &[&str]) -> Server {
+    rig.serve(&MEMBERS, &[&["--vhost-user-blk", "disk"], options].concat())
+}
+
+fn disk(rig: &Rig) -> Disk {
+    Disk::connect(&rig.path("disk"), 1).unwrap()
+}
+
+/// Bytes that no two places have in common.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut step = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state.to_be_bytes()[0]
+    };
+    (0..length).map(|_| step()).collect()
+}
+
+#[test]
+fn what_is_written_is_read_also_over_nbd_and_after_a_kill() {
+    let rig = Rig::with_array();
+    let server = serve(&rig, &[]);
+    let mut one = disk(&rig);
+    assert_eq!(one.blkio.get_u64("capacity").unwrap(), rig.status(&["d0"])["volume_bytes"].as_u64().unwrap());
+    let (small, large, odd) = (noise(1, 4096), noise(2, 3 << 20), noise(3, 1536));
+    one.write(8192, &small);
+    one.write(1 << 20, &large);
+    one.write(512, &odd);
+    assert_eq!(one.have(Wish::Flush), 0);
+    assert!(
+        one.read(8192, 4096) == small && one.read(1 << 20, 3 << 20) == large && one.read(512, 1536) == odd
+    );
+    assert_eq!(one.read(2048, 512), vec![0; 512]);
+    if has("qemu-io") {
+        rig.qemu_io(&["write -P 0x5a 16k 4k", "flush"]).ok();
+        assert_eq!(one.read(16 << 10, 4096), vec![0x5a; 4096]);
+    }
+    server.kill();
+    let server = serve(&rig, &[]);
+    let mut one = disk(&rig);
+    assert!(
+        one.read(8192, 4096) == small && one.read(1 << 20, 3 << 20) == large && one.read(512, 1536) == odd
+    );
+    drop(one);
+    server.stop().ok();
+    assert_eq!(rig.status(&MEMBERS)["clean"], true);
+}
+
+#[test]
+fn many_requests_of_several_rings_are_under_way() {
+    for options in [&[][..], &["--socket-threads", "2"]] {
+        let rig = Rig::with_array();
+        let server = serve(&rig, options);
+        let mut one = Disk::connect(&rig.path("disk"), 3).unwrap();
+        let block = |ring: usize, index: usize| (ring * 100 + index) as u64 * 4096;
+        for ring in 0..3 {
+            for index in 0..100 {
+                let at = (ring * 100 + index) * 4096;
+                one.put(at, &noise(block(ring, index), 4096));
+                one.ask(ring, index, Wish::Write { offset: block(ring, index), length: 4096, at });
+            }
+        }
+        let finish = |one: &mut Disk, ring: usize, count: usize| {
+            let mut seen = Vec::new();
+            while seen.len() < count {
+                let ends = one.ends(ring, 1);
+                assert!(!ends.is_empty() && ends.iter().all(|end| end.1 == 0), "{ends:?}");
+                seen.extend(ends.into_iter().map(|end| end.0));
+            }
+            seen.sort_unstable();
+            assert!(seen.into_iter().eq(0..count));
+        };
+        (0..3).for_each(|ring| finish(&mut one, ring, 100));
+        one.put(0, &vec![0; 300 * 4096]);
+        for ring in 0..3 {
+            for index in 0..100 {
+                let at = (ring * 100 + index) * 4096;
+                one.ask((ring + 1) % 3, index, Wish::Read { offset: block(ring, index), length: 4096, at });
+            }
+        }
+        (0..3).for_each(|ring| finish(&mut one, ring, 100));
+        for place in 0..300 {
+            assert!(one.get(place * 4096, 4096) == noise(place as u64 * 4096, 4096), "block {place}");
+        }
+        let status = rig.status(&["d0"]);
+        assert_eq!((&status["clients"], &status["requests"]["write"]["requests"]), (&1.into(), &300.into()));
+        drop(one);
+        server.stop().ok();
+    }
+}
+
+#[test]
+fn discards_and_zeroes_read_as_zeros_and_bad_requests_as_errors() {
+    let rig = Rig::with_array();
+    let server = serve(&rig, &[]);
+    let mut one = disk(&rig);
+    let bytes = noise(4, 1 << 20);
+    one.write(0, &bytes);
+    assert_eq!(one.have(Wish::Discard { offset: 64 << 10, length: 64 << 10 }), 0);
+    assert_eq!(one.have(Wish::Zero { offset: 256 << 10, length: 1 << 10 }), 0);
+    let mut expected = bytes;
+    expected[64 << 10..128 << 10].fill(0);
+    expected[256 << 10..(256 << 10) + 1024].fill(0);
+    assert!(one.read(0, 1 << 20) == expected);
+    let size = one.blkio.get_u64("capacity").unwrap();
+    for wish in [
+        Wish::Write { offset: size, length: 4096, at: 0 },
+        Wish::Write { offset: size - 2048, length: 4096, at: 0 },
+        Wish::Read { offset: size - 512, length: 1024, at: 0 },
+        Wish::Read { offset: u64::MAX - 511, length: 512, at: 0 },
+        Wish::Discard { offset: size - 512, length: 1024 },
+        Wish::Zero { offset: size, length: 512 },
+    ] {
+        assert_eq!(one.have(wish), EIO, "{wish:?}");
+    }
+    assert!(one.read(0, 1 << 20) == expected);
+    drop(one);
+    server.stop().ok();
+}
+
+#[test]
+fn a_read_only_disk_is_read_only() {
+    let rig = Rig::with_array();
+    let server = serve(&rig, &["--read-only"]);
+    let mut one = Disk::connect_as(&rig.path("disk"), 1, "read-only").unwrap();
+    assert_eq!(one.read(0, 4096), vec![0; 4096]);
+    assert_ne!(one.have(Wish::Write { offset: 0, length: 4096, at: 0 }), 0);
+    drop(one);
+    server.stop().ok();
+}
+
+#[test]
+fn a_socket_serves_one_client_at_a_time_and_stop_minds_it() {
+    let rig = Rig::with_array();
+    let mut server = serve(&rig, &["--vhost-user-blk", "other"]);
+    let mut one = disk(&rig);
+    one.write(0, &noise(5, 4096));
+    assert!(Disk::connect(&rig.path("disk"), 1).is_none());
+    server.await_log("another client is being served at this socket");
+    let two = Disk::connect(&rig.path("other"), 1).unwrap();
+    rig.on("stop", &["d0"], &[]).refused(&["2 clients are connected", "--force"]);
+    // With requests under way, and at once again.
+    (0..50).for_each(|tag| one.ask(0, tag, Wish::Read { offset: 0, length: 4096, at: 0 }));
+    drop((one, two));
+    for _ in 0..5 {
+        let mut again = disk(&rig);
+        assert!(again.read(0, 4096) == noise(5, 4096));
+    }
+    until("nobody is left", || rig.status(&["d0"])["clients"] == 0);
+    let held = disk(&rig);
+    rig.on("stop", &["d0"], &["--force"]).ok();
+    server.wait().ok();
+    drop(held);
+    assert!(!rig.path("disk").exists());
+    assert_eq!(rig.status(&MEMBERS)["clean"], true);
+}

@@ -1,0 +1,251 @@
+//! Why members stay as they are: what a command was asked for is refused before anything is changed.
+
+use crate::units::show_size;
+use block::IoFault;
+use format::FormatError;
+use std::path::PathBuf;
+
+/// Why members stay as they are.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// A device that is a member is to be erased.
+    #[error("{}: is {what}; `wipe --yes` makes it forget that, and the array has to do without it", path.display())]
+    WipeUnasked {
+        /// The device.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
+    /// Files may be called as other members are. The wrong one must not be taken out of service.
+    #[error(
+        "{wanted}: is the name of one member and the path of another one ({other}); for that one write ./{wanted}, for {named} \
+         its path"
+    )]
+    Ambiguous {
+        /// What was given.
+        wanted: String,
+        /// The member of that name.
+        named: String,
+        /// The member at that path.
+        other: String,
+    },
+    /// No member is called so, and none is there.
+    #[error("{wanted}: not a member of this array; expected one of {names} or the path of a member")]
+    Unknown {
+        /// What was given.
+        wanted: String,
+        /// The members.
+        names: String,
+    },
+    /// It is out of service.
+    #[error("{name}: is out of service already; take it back (`elastripe online`) or replace it")]
+    FailedAlready {
+        /// The member.
+        name: String,
+    },
+    /// Nothing is written any more.
+    #[error("the array has failed: a replacement cannot be filled any more")]
+    ArrayFailed,
+    /// A device has no room for a member.
+    #[error(
+        "{}: holds {} ({found_bytes} bytes), expected at least {} ({needed_bytes} bytes); use a larger device",
+        path.display(), show_size(*found_bytes), show_size(*needed_bytes)
+    )]
+    TooSmall {
+        /// The device.
+        path: PathBuf,
+        /// Its size.
+        found_bytes: u64,
+        /// What is needed.
+        needed_bytes: u64,
+    },
+    /// It works, and nothing else may fail without it.
+    #[error(
+        "{name}: works, and without it one more failure loses data; --yes if it is to go out of service all the same"
+    )]
+    LastRedundancy {
+        /// The member.
+        name: String,
+    },
+    /// The code cannot make up for it.
+    #[error(
+        "{name}: cannot be spared, {missing} already out of service or being rebuilt and the array bears {tolerated}; replace \
+         first what has failed"
+    )]
+    CannotBeSpared {
+        /// The member.
+        name: String,
+        /// What is missing: `data1 is`.
+        missing: String,
+        /// Losses that the code makes up for.
+        tolerated: usize,
+    },
+    /// A shard has lost others and needs it.
+    #[error(
+        "{name}: cannot be spared, shard {shard} of the array lacks {tolerated} other members, as many as it bears; replace first \
+         what has failed there"
+    )]
+    NeededByShard {
+        /// The member.
+        name: String,
+        /// The shard.
+        shard: usize,
+        /// Losses that it bears.
+        tolerated: usize,
+    },
+    /// It is in service here.
+    #[error("{}: is {name} of this array; use another device", path.display())]
+    OwnMember {
+        /// The device.
+        path: PathBuf,
+        /// As which member.
+        name: String,
+    },
+    /// It is in service elsewhere.
+    #[error("{}: is a member of array {array}; use another device, or --force to overwrite it", path.display())]
+    OthersMember {
+        /// The device.
+        path: PathBuf,
+        /// The other array.
+        array: String,
+    },
+    /// A member in service has the same place and serial.
+    #[error(
+        "{}: is a copy of {name}, which is in service, so it may be part of a copy of this array; use another device, or \
+         --force to overwrite it",
+        path.display()
+    )]
+    CopyOfMember {
+        /// The device.
+        path: PathBuf,
+        /// The member.
+        name: String,
+    },
+    /// It holds somebody's content.
+    #[error("{}: holds {signature}; use another device, or --force to overwrite it", path.display())]
+    Foreign {
+        /// The device.
+        path: PathBuf,
+        /// What.
+        signature: &'static str,
+    },
+    /// It did not leave.
+    #[error("{name}: is in service; nothing is to come back")]
+    NotAway {
+        /// The member.
+        name: String,
+    },
+    /// Nobody knows where it is.
+    #[error("{name}: where its device is is not known; name it with --with")]
+    NoPath {
+        /// The member.
+        name: String,
+    },
+    /// The device is not that of the member.
+    #[error("{}: is not the device of {name}: {found}", path.display())]
+    NotItsDevice {
+        /// The device.
+        path: PathBuf,
+        /// The member.
+        name: String,
+        /// What it is.
+        found: String,
+    },
+    /// It cannot come back by what it missed.
+    #[error(
+        "{}: {name} cannot come back by what it missed: {why}; `online --full` fills it anew, `replace` puts another device in its place",
+        path.display()
+    )]
+    NotBack {
+        /// The device.
+        path: PathBuf,
+        /// The member.
+        name: String,
+        /// Why not.
+        why: String,
+    },
+    /// Nothing is written to its members.
+    #[error("the array is served read-only (serve --read-only): nothing is written to its members")]
+    ServedReadOnly,
+    /// Its replacement waits.
+    #[error("{name}: is being replaced already")]
+    ReplacedAlready {
+        /// The member.
+        name: String,
+    },
+    /// Another one is being copied.
+    #[error(
+        "{name}: not yet: {} becomes what {other} is, and one member that works is replaced at a time; `elastripe wait` stays until that has ended",
+        path.display()
+    )]
+    OneAtATime {
+        /// The member.
+        name: String,
+        /// The one that is being replaced.
+        other: String,
+        /// What becomes the same.
+        path: PathBuf,
+    },
+    /// Nothing becomes what it is.
+    #[error("{name}: no device is becoming what it is; there is nothing to stop")]
+    NotBeingReplaced {
+        /// The member.
+        name: String,
+    },
+    /// It is too late.
+    #[error("{name}: {} takes over at this moment", path.display())]
+    TakesOver {
+        /// The member.
+        name: String,
+        /// What becomes the same.
+        path: PathBuf,
+    },
+    /// It waits for a failure.
+    #[error("{}: is a spare of this array already", path.display())]
+    SpareAlready {
+        /// The device.
+        path: PathBuf,
+    },
+    /// No spare is called so, and none is there.
+    #[error("{}: not a spare of this array; {known}", wanted.display())]
+    NotASpare {
+        /// What was given.
+        wanted: PathBuf,
+        /// The spares, in words.
+        known: String,
+    },
+    /// One at a time.
+    #[error("a {kind} is under way; wait for its end (`elastripe wait`), or see `status`")]
+    UnderWay {
+        /// What.
+        kind: &'static str,
+    },
+    /// Nothing is there to go on.
+    #[error("no scrub is paused")]
+    NoScrubPaused,
+    /// Nothing is there to wait or end.
+    #[error("no scrub is under way")]
+    NoScrub,
+    /// There are four billion.
+    #[error("the array has used up its serial numbers")]
+    NoSerialsLeft,
+    /// Superblocks name each device by a small number.
+    #[error("the array has no room for spares")]
+    NoRoomForSpares,
+    /// A superblock for it cannot be made.
+    #[error("{}: {source}", path.display())]
+    Superblock {
+        /// The device.
+        path: PathBuf,
+        /// Why.
+        source: FormatError,
+    },
+    /// It does not do what it is told.
+    #[error("{}: {fault}", path.display())]
+    Fault {
+        /// The device.
+        path: PathBuf,
+        /// How it answers.
+        fault: IoFault,
+    },
+}

@@ -1,0 +1,32 @@
+//! A search for one array that did not end with one.
+
+use std::fmt;
+
+/// Why a search did not end with one array.
+#[derive(Debug)]
+pub struct Search {
+    /// The name or UUID that was looked for.
+    pub wanted: Option<String>,
+    /// The arrays that were found, by name and UUID.
+    pub found: Vec<String>,
+    /// How many of them fit.
+    pub fitting: usize,
+}
+
+impl fmt::Display for Search {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(wanted) = &self.wanted {
+            write!(f, "{wanted}: ")?;
+        }
+        let names = self.found.join(", ");
+        match (self.found.is_empty(), self.fitting) {
+            (true, _) => f.write_str(
+                "no member of an array was found; name the devices, files or directories to look at",
+            ),
+            (false, 0) => write!(f, "not found; found {names}"),
+            (false, _) => write!(f, "several arrays were found: {names}; choose with --array UUID"),
+        }
+    }
+}
+
+impl std::error::Error for Search {}

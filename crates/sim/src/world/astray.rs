@@ -1,0 +1,31 @@
+//! Where writes land that do not arrive where they ought to.
+
+use super::{Member, World};
+use block::{DeviceOp, Random as _};
+
+impl World {
+    /// Where a misdirected write of content lands: beyond the metadata of any slice.
+    pub(super) fn misdirected(&mut self, op: &DeviceOp) -> u64 {
+        let Member { ref disk, stride, .. } = self.members[op.dev.index()];
+        let (size, start) = (disk.size_bytes(), self.data_start[op.dev.index()]);
+        if stride == 0 {
+            let is_main = op.dev.index() < self.first_log;
+            let size = self.data_end.filter(|_| is_main).map_or(size, |end| end.min(size));
+            let places = (size - start) / op.length_bytes;
+            return start + self.rng.below(places) * op.length_bytes;
+        }
+        let origin = self.rng.below(size.div_ceil(stride)) * stride;
+        let places = ((size - origin).min(stride) - start) / op.length_bytes;
+        origin + start + self.rng.below(places) * op.length_bytes
+    }
+
+    /// The same place in another slice.
+    pub(super) fn astray(&mut self, op: &DeviceOp) -> u64 {
+        let Member { ref disk, stride, .. } = self.members[op.dev.index()];
+        let (size, within) = (disk.size_bytes(), self.within_slice(op));
+        let there = |slice: &u64| slice * stride + within + op.length_bytes <= size;
+        let others = (0..size.div_ceil(stride)).filter(|slice| slice * stride + within != op.offset_bytes);
+        let others: Vec<u64> = others.filter(there).collect();
+        if others.is_empty() { op.offset_bytes } else { self.rng.pick(&others) * stride + within }
+    }
+}
