@@ -11,8 +11,9 @@ use crate::shape::{RESERVE_CHUNKS_MIN, chunks_max, with_regions};
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, FaultRecord, LOG_COUNT_MAX, LayoutKind, MemberEntry,
-    MemberState, Moved, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, Superblock, UNIT_ROWS_MAX,
+    ArrayConfig, ArrayUuid, CheckpointNumbers, CodeKind, Consistency, FaultRecord, LOG_COUNT_MAX, LayoutKind,
+    MemberEntry, MemberState, Moved, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, Superblock,
+    UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -273,7 +274,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         epoch: Epoch::new(1),
         nonce: array.nonce,
         clean: true,
-        checkpoint: 1,
+        checkpoints: CheckpointNumbers { durable: 1, used: 1 },
         durable_through: Seq::new(0),
         config,
         members: members.clone(),
@@ -292,6 +293,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         store,
         checkpoint: CheckpointPlace {
             number: 0,
+            used: 0,
             base: 0,
             area: 1,
             incremental_next: 0,

@@ -8,8 +8,8 @@ use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_AREA,
-    PAGE_WORDS, PageKind, PageStamp, encode_page,
+    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, CheckpointNumbers, GroupBits, INCREMENTAL_AREA,
+    PAGE_AREA, PAGE_WORDS, PageKind, PageStamp, encode_page,
 };
 
 /// Where the newest checkpoint is, and where the next goes.
@@ -17,6 +17,8 @@ use format::{
 pub struct CheckpointPlace {
     /// Number of the newest checkpoint; 0 = none yet.
     pub number: u64,
+    /// Up to this numbers may have been used, by that one or by one that was given up.
+    pub used: u64,
     /// Number of the full one it builds on.
     pub base: u64,
     /// Area of that full one.
@@ -30,6 +32,16 @@ pub struct CheckpointPlace {
 }
 
 impl CheckpointPlace {
+    /// Number of the next one.
+    pub fn next(&self) -> u64 {
+        self.used + 1
+    }
+
+    /// What superblocks say of them when none is under way.
+    pub fn numbers(&self) -> CheckpointNumbers {
+        CheckpointNumbers { durable: self.number, used: self.used }
+    }
+
     /// Takes the next checkpoint: an incremental one if no more is wanted, all members that hold the newest
     /// still work, and there is room; else a full one, in the other area of the members that follow.
     pub fn choose(
@@ -190,7 +202,7 @@ impl Image {
         devices: Vec<DevIndex>,
         through: Seq,
     ) -> Self {
-        let number = place.number + 1;
+        let number = place.next();
         let mut saved = store.table.take_snapshot(extent);
         store.table.hide_taken(&store.taken);
         store.taken.clear();
@@ -420,6 +432,7 @@ impl Image {
         };
         CheckpointPlace {
             number: self.number,
+            used: self.number,
             base: self.base,
             area,
             incremental_next,

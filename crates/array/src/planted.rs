@@ -294,6 +294,8 @@ planted!(
     SkipWhatIsWritten,
     /// What could not be read of a member, and a scrub found in order, is not copied after all.
     SucceedUnread,
+    /// Recovery gives its checkpoint the number of one that was cut short.
+    NumberUsedAgain,
     /// Chunks whose bits are not in memory count as not in use.
     SkipWhatIsUnknown,
     /// Time in which nobody ran counts as time in which devices did not answer.

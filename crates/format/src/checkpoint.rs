@@ -34,7 +34,7 @@ layout!(
         ARRAY: 16, 16, "UUID of the array";
         EPOCH: 32, 8, "assembly of the array that wrote the checkpoint";
         NONCE: 40, 8, "random number of the epoch";
-        NUMBER: 48, 8, "number of the checkpoint, 1, 2, 3, ... over both kinds";
+        NUMBER: 48, 8, "number of the checkpoint; grows over both kinds, and leaves some out";
         BASE: 56, 8, "number of the full checkpoint that this builds on; its own if full";
         THROUGH: 64, 8, "records up to this are contained";
         TABLE_WORDS: 72, 8, "words of the per-chunk table";
@@ -92,7 +92,7 @@ pub struct CheckpointHeader {
     pub block: u32,
     /// Full-checkpoint area 0 or 1, or 2 = incremental area.
     pub area: u8,
-    /// 1, 2, 3, ... over full and incremental checkpoints.
+    /// Grows over full and incremental checkpoints; numbers that one may have had that was given up are left out.
     pub number: u64,
     /// Full or incremental.
     pub kind: CheckpointKind,

@@ -58,8 +58,8 @@ pub use record::{Bond, ElasticMember, InPlacePiece, LogMember, RecordBuf, Record
 pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use shard::{SHARDS_MAX, Shard, UNIT_BYTES_MIN};
 pub use superblock::{
-    FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS, ScrubRecord, Superblock,
-    looks_like_member,
+    CheckpointNumbers, FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS,
+    ScrubRecord, Superblock, looks_like_member,
 };
 pub use tables::layout_tables;
 pub use uuid::ArrayUuid;

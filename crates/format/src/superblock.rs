@@ -88,7 +88,8 @@ layout!(
         LOG_STRIDE: MEMBERS_END + 56, 8, "the same of a log device; 0 with one shard, or without log devices";
         DATA_START: MEMBERS_END + 64, 8, "where the data region of a main device starts once the array has grown, in bytes; 0 = it never has";
         METADATA_START: MEMBERS_END + 72, 8, "where the metadata regions of a main device, all but the superblocks, start then; 0 = in front";
-        ZERO_4: MEMBERS_END + 80, CRC_OFFSET - MEMBERS_END - 80, "zero";
+        CHECKPOINT_USED: MEMBERS_END + 80, 8, "numbers of checkpoints up to this may be on the members, whole or not; 0 = not said";
+        ZERO_4: MEMBERS_END + 88, CRC_OFFSET - MEMBERS_END - 88, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
@@ -133,9 +134,8 @@ pub struct Superblock {
     pub nonce: u64,
     /// Whether the array was stopped in order.
     pub clean: bool,
-    /// Number of the newest checkpoint that was durable when this was written, of the assembly `epoch`; 0
-    /// says nothing, as in superblocks that were written before the field had a meaning.
-    pub checkpoint: u64,
+    /// Which checkpoints there are.
+    pub checkpoints: CheckpointNumbers,
     /// Records up to this were durable when this was written; 0 says nothing.
     pub durable_through: Seq,
     /// Shape of the array.
@@ -158,6 +158,16 @@ pub struct Superblock {
     /// While this very device is being rebuilt: it holds what it should of so many code words from the first
     /// on, in the order in which a rebuild looks at them. 0 = a rebuild begins with the first.
     pub rebuilt: u64,
+}
+
+/// Numbers of checkpoints. 0 says nothing, as in superblocks that were written before a field had a meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CheckpointNumbers {
+    /// The newest that was durable when this was written, of the assembly that the superblock names.
+    pub durable: u64,
+    /// Up to this they may be on the members, whole or not: what writes another one takes a later number, so
+    /// that a page of one that was given up, and reaches its device late, is never taken for one of it.
+    pub used: u64,
 }
 
 /// What the last scrub found, for whoever asks later.
@@ -205,7 +215,8 @@ impl Superblock {
         self.config.validate()?;
         check_counter("update counter of the superblock", self.config_seq)?;
         check_counter("epoch of the superblock", self.epoch.get())?;
-        check_counter("checkpoint number of the superblock", self.checkpoint)?;
+        check_counter("checkpoint number of the superblock", self.checkpoints.durable)?;
+        check_counter("last used checkpoint number of the superblock", self.checkpoints.used)?;
         check_counter("last durable record of the superblock", self.durable_through.get())?;
         check_counter("rebuilt code words of the superblock", self.rebuilt)?;
         let main_count = self.config.geometry.device_count();
@@ -244,7 +255,8 @@ impl Superblock {
         fields::SERIAL.put_u32(out, self.serial);
         fields::ROLE.put_u8(out, self.role.code());
         fields::CLEAN.put_u8(out, u8::from(self.clean));
-        fields::CHECKPOINT.put_u64(out, self.checkpoint);
+        fields::CHECKPOINT.put_u64(out, self.checkpoints.durable);
+        fields::CHECKPOINT_USED.put_u64(out, self.checkpoints.used);
         fields::DURABLE_THROUGH.put_u64(out, self.durable_through.get());
         let name = self.name.as_bytes();
         fields::NAME_BYTES.put_u8(out, u8::try_from(name.len()).expect("checked: at most 64 bytes"));
@@ -312,7 +324,10 @@ impl Superblock {
             epoch: Epoch::new(fields::EPOCH.get_u64(bytes)),
             nonce: fields::NONCE.get_u64(bytes),
             clean,
-            checkpoint: fields::CHECKPOINT.get_u64(bytes),
+            checkpoints: CheckpointNumbers {
+                durable: fields::CHECKPOINT.get_u64(bytes),
+                used: fields::CHECKPOINT_USED.get_u64(bytes),
+            },
             durable_through: Seq::new(fields::DURABLE_THROUGH.get_u64(bytes)),
             config: decode_config(bytes)?,
             members: decode_members(bytes)?,

@@ -6,11 +6,12 @@ mod samples;
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::record::Zero;
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind, CodeKind,
-    Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect, FrameStamp, InPlacePiece, LCN_LIMIT,
-    LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, Moved, PAGE_WORDS, PageExpect,
-    PageKind, PageStamp, RecordBuf, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, StripeChunk,
-    Superblock, UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page,
+    ArrayConfig, ArrayUuid, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind,
+    CheckpointNumbers, CodeKind, Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect,
+    FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem, LogMember, MemberEntry, MemberFate,
+    MemberState, Moved, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SHARDS_MAX, SchemeKind,
+    ScrubRecord, Shard, StripeChunk, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame,
+    decode_list, decode_page, encode_page,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -245,7 +246,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
                 epoch,
                 nonce,
                 clean,
-                checkpoint,
+                checkpoints: CheckpointNumbers { durable: checkpoint, used: nonce >> 1 },
                 durable_through,
                 config,
                 members,

@@ -225,9 +225,12 @@ impl Client {
         let mut line = serde_json::to_vec(request).map_err(Error::Unwritable)?;
         line.push(b'\n');
         let sent = self.stream.get_mut().write_all(&line);
-        sent.map_err(|error| at(Silence::Broken(error)))?;
+        // A server that takes no more clients says so before it closes the connection.
         let mut answer = String::new();
-        let received = self.stream.read_line(&mut answer);
+        let received = match (self.stream.read_line(&mut answer), sent) {
+            (Ok(0) | Err(_), Err(error)) => Err(error),
+            (received, _) => received,
+        };
         if received.map_err(|error| at(Silence::Broken(error)))? == 0 {
             return Err(at(Silence::Closed));
         }

@@ -25,6 +25,8 @@ use block::DevIndex;
 use device::Identity;
 use format::CheckpointKind;
 use front::{Fault, Flow, Hooks, Interest, Meter};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -187,11 +189,22 @@ impl Steward {
 
     fn accept(&mut self) {
         while let Ok((stream, _)) = self.control.listener().accept() {
-            if self.clients.len() < CLIENTS_MAX && stream.set_nonblocking(true).is_ok() {
-                let (input, output) = (Vec::new(), Vec::new());
-                self.clients.push(Client { stream, input, output, wait: None, ended: false, broken: false });
-                self.rewatch = true;
+            if stream.set_nonblocking(true).is_err() {
+                continue;
             }
+            let (input, output) = (Vec::new(), Vec::new());
+            let mut client = Client { stream, input, output, wait: None, ended: false, broken: false };
+            if self.clients.len() >= CLIENTS_MAX {
+                // Some may have left, and nobody has looked yet.
+                self.clients.retain(|client| !client.has_left());
+            }
+            if self.clients.len() >= CLIENTS_MAX {
+                let text = format!("{CLIENTS_MAX} commands are connected to this server already; try again");
+                client.answer(&Reply::refused(text));
+                continue;
+            }
+            self.clients.push(client);
+            self.rewatch = true;
         }
     }
 
@@ -533,6 +546,14 @@ impl Client {
     /// Whether there is nothing left to be done for it.
     fn is_over(&self) -> bool {
         self.broken || (self.ended && self.wait.is_none() && self.output.is_empty())
+    }
+
+    /// Whether it is gone, has asked for nothing more, and waits for nothing.
+    fn has_left(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let ends =
+            || matches!(recv(&self.stream, &mut [0u8; 1][..], flags), Ok((0, _)) | Err(Errno::CONNRESET));
+        self.wait.is_none() && self.output.is_empty() && self.input.is_empty() && ends()
     }
 
     /// What the client is waited for; nothing while it waits for us.

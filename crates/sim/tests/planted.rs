@@ -147,6 +147,7 @@ fn is_about_silence(bug: Planted) -> bool {
             | Planted::ShelfThrownOut
             | Planted::SilenceUntold
             | Planted::GiveUpBeforeSubmit
+            | Planted::NumberUsedAgain
     )
 }
 

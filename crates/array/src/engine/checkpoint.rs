@@ -19,7 +19,7 @@ use crate::planted::{Planted, planted};
 use crate::table::Extent;
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
-use format::{BodyCrc, CheckpointKind};
+use format::{BodyCrc, CheckpointKind, CheckpointNumbers};
 
 /// Which checkpoints there are, and which are wanted.
 pub(super) struct CheckpointBoard {
@@ -80,7 +80,13 @@ impl CheckpointBoard {
 
     /// Number of the newest one, or of the one under way.
     pub(super) fn newest(&self) -> u64 {
-        self.place.number + u64::from(self.under_way)
+        if self.under_way { self.place.next() } else { self.place.number }
+    }
+
+    /// What superblocks say of them.
+    pub(super) fn numbers(&self) -> CheckpointNumbers {
+        let used = if self.under_way { self.place.next() } else { self.place.used };
+        CheckpointNumbers { used, ..self.place.numbers() }
     }
 
     /// Whether the newest checkpoint holds the records up to `seq`.

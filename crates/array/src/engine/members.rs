@@ -71,7 +71,7 @@ impl Core {
     pub fn superblock_of(&self, dev: DevIndex) -> Superblock {
         let template = Superblock {
             clean: self.board.members.clean,
-            checkpoint: self.board.checkpoint.place.number,
+            checkpoints: self.board.checkpoint.numbers(),
             durable_through: self.durable_to_name(),
             epoch: self.journal.epoch(),
             nonce: self.journal.nonce(),

@@ -108,7 +108,7 @@ fn clear_headers(devices: &mut dyn DeviceSet, parts: &mut Parts) {
 /// From the first of these on, the array is the larger one. Both copies, as an assembly does it.
 fn commit(devices: &mut dyn DeviceSet, parts: &mut Parts, after: &ArrayConfig) -> Result<(), AssembleError> {
     parts.superblock.config = *after;
-    parts.superblock.checkpoint = parts.checkpoint.number;
+    parts.superblock.checkpoints = parts.checkpoint.numbers();
     parts.superblock.clean = true;
     for _ in format::SUPERBLOCK_OFFSETS {
         parts.health.config_seq += 1;

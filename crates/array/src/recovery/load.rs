@@ -104,6 +104,7 @@ pub(super) fn load(
         let saved = source.saved(header.number);
         let place = CheckpointPlace {
             number: newest.number,
+            used: newest.number,
             base: header.number,
             area: header.area,
             incremental_next: next,
@@ -211,7 +212,8 @@ impl Source<'_> {
     /// The copies of the checkpoint that follows `newest` in its chain, at `block` of the incremental area.
     fn next_in_chain(&mut self, newest: &CheckpointHeader, block: u32) -> Vec<CheckpointHeader> {
         let mut copies = self.headers(INCREMENTAL_AREA, block);
-        copies.retain(|h| h.base == newest.base && h.number == newest.number + 1 && h.epoch >= newest.epoch);
+        // Numbers between are those of checkpoints that were given up.
+        copies.retain(|h| h.base == newest.base && h.number > newest.number && h.epoch >= newest.epoch);
         if let Some(best) = copies.iter().max_by_key(|h| self.rank(h)).copied() {
             copies.retain(|h| is_copy(h, &best));
         }

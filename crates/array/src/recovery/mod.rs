@@ -25,6 +25,7 @@ use crate::health::Health;
 use crate::image::{BodyPage, CheckpointPlace, Image};
 use crate::journal::Journal;
 use crate::older::Inconsistency;
+use crate::planted::{Planted, planted};
 use crate::restart::{
     AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_all_or_fail, write_or_fail,
 };
@@ -33,9 +34,11 @@ use crate::slots::PageArea;
 use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, Seq, WriteNow};
-use format::{BodyCrc, PAGE_WORDS, Superblock};
+use format::{BodyCrc, CheckpointNumbers, PAGE_WORDS, Superblock};
 use std::ops::Range;
 
+/// Checkpoints that an assembly may have begun behind the last of which superblocks or headers tell.
+const NUMBERS_SKIPPED: u64 = 2;
 /// Blocks of a checkpoint written at once.
 const WRITE_BLOCKS: usize = 512;
 
@@ -97,14 +100,16 @@ fn assemble_on(
     // not outlive it.
     flush_all(devices, &mut health);
     complete_superblocks(devices, &mut health, arrangement);
-    let mut published = newest.config_seq;
-    if arrangement.members[..] != newest.members[..arrangement.members.len()] {
-        // Before anything else changes: a member that is missing now must not pass for a good one after a
-        // crash.
-        health.config_seq += 1;
-        write_superblocks(devices, &mut health, newest)?;
-        published = health.config_seq;
-    }
+    // Before anything else changes: a member that is missing now must not pass for a good one after a crash;
+    // and no later assembly may use the number of the checkpoint that ends this one, should it be cut short.
+    loaded.place.used = unused_number(newest, &loaded) - 1;
+    let newest = &Superblock {
+        checkpoints: CheckpointNumbers { used: loaded.place.next(), ..newest.checkpoints },
+        ..newest.clone()
+    };
+    health.config_seq += 1;
+    write_superblocks(devices, &mut health, newest)?;
+    let mut published = health.config_seq;
     if lost.is_some() || scheme::forgets_writes(&store.config, restart) {
         health.forget_away();
     }
@@ -137,9 +142,9 @@ fn assemble_on(
     let superblock = Superblock { config_seq: published, ..newest.clone() };
     let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock };
     write_checkpoint(devices, &mut parts, replayed.last_seq)?;
-    let (checkpoint, durable_through) = (parts.checkpoint.number, replayed.last_seq);
+    let (checkpoints, durable_through) = (parts.checkpoint.numbers(), replayed.last_seq);
     parts.superblock =
-        Superblock { epoch, nonce, clean: false, checkpoint, durable_through, ..parts.superblock };
+        Superblock { epoch, nonce, clean: false, checkpoints, durable_through, ..parts.superblock };
     // Both copies: should all of the newer ones be lost, the others must not name the assembly before, or its
     // orderly stop.
     for _ in format::SUPERBLOCK_OFFSETS {
@@ -150,6 +155,17 @@ fn assemble_on(
     // Not before: recovery relies on nothing of a member that is being rebuilt.
     parts.health.trust_what_stayed();
     Ok((parts, report))
+}
+
+/// A number that no checkpoint ever had, whole or not. The assembly before may have begun some since it last
+/// wrote superblocks, or since the checkpoint that was found: one, and a second one if a member failed during
+/// the first, as the headers of that wait for superblocks. Whatever of these is still on its way to a device
+/// that hangs, and arrives there later, has another number than what lies in its place by then.
+fn unused_number(newest: &Superblock, loaded: &load::Loaded) -> u64 {
+    if planted(Planted::NumberUsedAgain) {
+        return loaded.place.next();
+    }
+    loaded.place.number.max(newest.checkpoints.used) + NUMBERS_SKIPPED + 1
 }
 
 /// What the checkpoint's list says of members that are away.

@@ -85,7 +85,7 @@ fn missing(
     let same = is_same_assembly(newest, loaded);
     // An assembly that was cut short has a checkpoint, but no superblock yet.
     if !same && loaded.epoch <= newest.epoch && !planted(Planted::OlderEpoch) {
-        return Some(Missing::Assembly { epoch: newest.epoch, checkpoint: newest.checkpoint });
+        return Some(Missing::Assembly { epoch: newest.epoch, checkpoint: newest.checkpoints.durable });
     }
     if frames_of > loaded.epoch && !planted(Planted::OlderEpoch) {
         return Some(Missing::Assembly { epoch: frames_of, checkpoint: 0 });
@@ -100,10 +100,10 @@ fn missing(
         && newest.clean;
     if same
         && unrecorded
-        && loaded.place.number < newest.checkpoint
+        && loaded.place.number < newest.checkpoints.durable
         && !planted(Planted::ForgetStopCheckpoint)
     {
-        return Some(Missing::Checkpoint { number: newest.checkpoint });
+        return Some(Missing::Checkpoint { number: newest.checkpoints.durable });
     }
     (loaded.config_seq > newest.config_seq)
         .then_some(Missing::Superblocks { wanted: loaded.config_seq, found: newest.config_seq })

@@ -40,14 +40,19 @@ fn garbage_is_answered_or_cut_off() {
     // A line without an end.
     let mut endless = UnixStream::connect(&path).unwrap();
     while endless.write_all(&[b'x'; 4096]).is_ok() {}
-    // More connections than are kept; the first ones still work.
-    let crowd: Vec<_> = (0..100).filter_map(|_| UnixStream::connect(&path).ok()).collect();
+    // More connections than are kept: the first ones still work, the last ones are told.
+    let crowd: Vec<_> = (0..100).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    let mut answer = String::new();
+    BufReader::new(crowd.last().unwrap()).read_line(&mut answer).unwrap();
+    assert!(answer.contains("32 commands are connected to this server already; try again"), "{answer}");
     client.get_mut().write_all(b"{\"op\":\"status\"}\n").unwrap();
     let mut answer = String::new();
     client.read_line(&mut answer).unwrap();
     assert_eq!(serde_json::from_str::<Value>(&answer).unwrap()["status"]["state"], "healthy");
-    drop((crowd, client));
+    // Those that are gone are in nobody's way.
+    drop(crowd);
     rig.on("status", &["d0"], &[]).ok();
+    drop(client);
     server.stop().ok();
 }
 

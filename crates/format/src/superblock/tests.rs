@@ -13,7 +13,7 @@ fn superblock() -> Superblock {
         epoch: Epoch::new(10),
         nonce: u64::MAX,
         clean: true,
-        checkpoint: 18,
+        checkpoints: CheckpointNumbers { durable: 18, used: 21 },
         durable_through: Seq::new(19),
         config: ArrayConfig {
             scheme: SchemeKind::Eplog,

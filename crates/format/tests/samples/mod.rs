@@ -6,11 +6,12 @@ pub mod write;
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::record::Zero;
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, Bond, CheckpointHeader, CheckpointKind, CodeKind, Consistency,
-    ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits, InPlacePiece,
-    LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, Moved, PAGE_AREA, PAGE_WORDS,
-    PageExpect, PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard, StripeChunk,
-    Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, decode_patches, encode_page,
+    ArrayConfig, ArrayUuid, BlockExpect, Bond, CheckpointHeader, CheckpointKind, CheckpointNumbers, CodeKind,
+    Consistency, ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits,
+    InPlacePiece, LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, Moved, PAGE_AREA,
+    PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard,
+    StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, decode_patches,
+    encode_page,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -103,6 +104,7 @@ pub fn all() -> Vec<Sample> {
     samples.push(superblock("superblock-elastic", elastic(), 0));
     samples.push(superblock("superblock-stopped", stopped(), 0));
     samples.push(superblock("superblock-grown", grown(), 0));
+    samples.push(superblock("superblock-numbers", begun(), 0));
     samples.push(frame("frame", 6, 300, &records()));
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
@@ -139,7 +141,7 @@ fn eplog() -> Superblock {
         epoch: EPOCH,
         nonce: NONCE,
         clean: false,
-        checkpoint: 0,
+        checkpoints: CheckpointNumbers::default(),
         durable_through: Seq::new(0),
         config: ArrayConfig {
             scheme: SchemeKind::Eplog,
@@ -195,7 +197,17 @@ fn log() -> Superblock {
 
 /// As an orderly stop leaves it, with the newest checkpoint and record.
 fn stopped() -> Superblock {
-    Superblock { clean: true, checkpoint: 43, durable_through: Seq::new(9000), ..eplog() }
+    Superblock {
+        clean: true,
+        checkpoints: CheckpointNumbers { durable: 43, used: 0 },
+        durable_through: Seq::new(9000),
+        ..eplog()
+    }
+}
+
+/// While a checkpoint is written that may come to nothing.
+fn begun() -> Superblock {
+    Superblock { checkpoints: CheckpointNumbers { durable: 43, used: 46 }, clean: false, ..stopped() }
 }
 
 /// Onto devices of twice the size: its metadata is behind its data.

@@ -32,7 +32,7 @@ pub fn text(inspection: &Inspection, detail: Detail) -> String {
                     s.config_seq,
                     s.epoch,
                     if s.clean { "clean" } else { "not clean" },
-                    s.checkpoint,
+                    s.checkpoints.durable,
                     s.durable_through,
                     match s.role {
                         Role::Main | Role::Log => member_name(s.config.geometry.device_count(), s.dev),

@@ -19,7 +19,7 @@ use std::ops::Range;
 /// Where in the newest checkpoint and those that build on it.
 struct Chain {
     base: u64,
-    /// The checkpoint being looked at.
+    /// The checkpoint being looked at; before its header was seen, the least that it may have.
     number: u64,
     area: u8,
     /// The next block of the area.
@@ -433,11 +433,14 @@ impl Patrol {
                 CheckpointKind::Incremental => config.incremental_blocks,
             };
             let end = u64::from(header.block) + 1 + u64::from(header.page_count);
-            (header.number, header.base) == (chain.number, chain.base) && end <= u64::from(area)
+            // Numbers between are those of checkpoints that were given up.
+            let follows = header.number >= chain.number && header.base == chain.base;
+            follows && end <= u64::from(area)
         };
         match decode_checkpoint_header(&bytes, &expect).ok().filter(|header| came && fits(header)) {
             Some(header) => {
-                (chain.pages_left, chain.body_crc) = (header.page_count, header.body_crc);
+                (chain.number, chain.pages_left) = (header.number, header.page_count);
+                chain.body_crc = header.body_crc;
                 (chain.body, chain.bad_page) = (BodyCrc::new(), false);
                 chain.block += 1;
                 self.end_checkpoint_of(core, walker);
