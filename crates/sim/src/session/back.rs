@@ -80,7 +80,7 @@ impl Session<'_> {
         let is_let_go = !self.machine.world.look().has_given_up(dev);
         if !is_let_go {
             self.machine.world.change().end_silence(dev);
-            self.machine.world.change().hang(dev, Some(0));
+            self.machine.world.change().stop_hanging(dev);
         }
         is_let_go
     }

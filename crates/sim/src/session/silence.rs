@@ -1,10 +1,11 @@
 //! Devices that do not answer, or late; and the process that serves the array, stopped for a while.
 
-use super::Session;
+use super::{Kind, Session};
 use crate::violation;
 use crate::violation::Violation;
 use crate::world::{MUTES, Mute, Silence};
 use block::{DevIndex, Random as _};
+use format::CheckpointKind;
 
 /// After so many limits a device that does not answer is out of service, however the others do: each shard
 /// looks at its own times, and those that answer late are waited for first.
@@ -60,6 +61,20 @@ impl Session<'_> {
         let silence = Silence { mute, until_ns, patience_ns: None, is_wild: true };
         self.machine.say(|| format!("device {dev} does not answer: {silence:?}"));
         self.machine.world.change().silence(dev, silence);
+        self.lose_patience();
+    }
+
+    /// Somebody ends the server of a device that hangs, or cuts the power, while a checkpoint is written: what
+    /// of it is on its way may arrive when the next assembly has written another one there.
+    fn lose_patience(&mut self) {
+        if !self.machine.swarm.crashes || !self.machine.rng.chance(1, 4) {
+            return;
+        }
+        let kind = self.machine.rng.pick(&[CheckpointKind::Full, CheckpointKind::Incremental]);
+        let events = self.machine.rng.pick(&[10, 40, 160]);
+        self.machine.say(|| format!("power will fail {events} operations into a checkpoint"));
+        self.control(Kind::Checkpoint, |engine, tag| engine.write_checkpoint(tag, kind));
+        self.machine.world.change().crash_after(events);
     }
 
     /// More devices than the code tolerates do not answer for a while: a shelf, a switch. None of them is

@@ -14,7 +14,9 @@ impl World {
             let places = (size - start) / op.length_bytes;
             return start + self.rng.below(places) * op.length_bytes;
         }
-        let origin = self.rng.below(size.div_ceil(stride)) * stride;
+        // What a larger device has behind the last slice may be short of one.
+        let slices = (size.saturating_sub(start + op.length_bytes) / stride + 1).min(size.div_ceil(stride));
+        let origin = self.rng.below(slices) * stride;
         let places = ((size - origin).min(stride) - start) / op.length_bytes;
         origin + start + self.rng.below(places) * op.length_bytes
     }
