@@ -107,6 +107,14 @@ fn a_member_on_another_host_is_cut_off_and_comes_back_as_printed() {
 }
 
 #[test]
+fn a_device_lives_as_printed() {
+    let commands = marked(&document("docs/operating.md"), "<!-- tested: life -->");
+    assert!(commands.len() >= 14, "docs/operating.md lost its commands");
+    let directory = tempfile::tempdir().unwrap();
+    run_as_printed(commands, directory.path());
+}
+
+#[test]
 fn an_array_grows_onto_larger_devices_as_printed() {
     let commands = marked(&document("docs/operating.md"), "<!-- tested: growing -->");
     assert!(commands.len() >= 10, "docs/operating.md lost its commands");
