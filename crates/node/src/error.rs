@@ -300,6 +300,13 @@ pub enum Error {
     /// The command to be run while serving cannot be started.
     #[error("--run: sh: {0}")]
     Child(io::Error),
+    /// The array cannot be a disk of the kernel.
+    #[cfg(feature = "ublk")]
+    #[error(transparent)]
+    Disk(#[from] crate::ublk::DiskError),
+    /// This build lacks something.
+    #[error("{0}")]
+    NotBuilt(&'static str),
     /// The array was not stopped in order.
     #[error("stopping the array: {0}; the next start recovers")]
     Stopping(Box<Error>),

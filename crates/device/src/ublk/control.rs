@@ -127,9 +127,13 @@ impl Control {
         self.simple(control::STOP, number, "it cannot be stopped")
     }
 
-    /// Removes a device. Waits until nobody has its node open.
+    /// Removes a device; it is gone when nobody has its node open. Kernels before 6.7 wait for that.
     pub fn delete(&mut self, number: u32) -> Result<(), Error> {
-        self.simple(control::DELETE, number, "it cannot be removed")
+        match self.command(control::DELETE_SOON, number, 0, &mut []) {
+            Ok(()) => Ok(()),
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(()), // it is gone
+            Err(_) => self.simple(control::DELETE, number, "it cannot be removed"),
+        }
     }
 
     /// Begins to take over a device whose server is gone. Not yet possible ([`io::ErrorKind::ResourceBusy`]) while the

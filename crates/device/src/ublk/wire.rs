@@ -40,6 +40,7 @@ pub mod control {
     pub const START_RECOVERY: u32 = code(3, 32, 0x10);
     pub const END_RECOVERY: u32 = code(3, 32, 0x11);
     pub const GET_FEATURES: u32 = code(2, 32, 0x13);
+    pub const DELETE_SOON: u32 = code(2, 32, 0x14);
 }
 
 /// Commands of queues.

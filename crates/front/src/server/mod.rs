@@ -228,12 +228,6 @@ impl Server {
         self.disks.extend(disks);
     }
 
-    /// Takes the queues away, for other threads.
-    #[cfg(feature = "ublk")]
-    pub fn take_disks(&mut self) -> Vec<crate::ublk::Served> {
-        std::mem::take(&mut self.disks)
-    }
-
     /// Whether nobody can come, and no block device is served.
     fn has_nothing_to_serve(&self) -> bool {
         #[cfg(feature = "ublk")]
@@ -285,6 +279,18 @@ impl Server {
         Ok(Self { listeners, ..Self::new(self.options.clone()) })
     }
 
+    /// The same, for one of so many threads, which gets its share of the queues of block devices.
+    pub fn share_for(&mut self, thread: usize, threads: usize) -> std::io::Result<Self> {
+        debug_assert!(thread < threads);
+        #[cfg_attr(not(feature = "ublk"), expect(unused_mut, reason = "nothing is added then"))]
+        let mut share = self.share()?;
+        #[cfg(feature = "ublk")]
+        share
+            .disks
+            .extend(self.disks.extract_if(.., |disk| usize::from(disk.queue.index()) % threads == thread));
+        Ok(share)
+    }
+
     fn export(&self, volume: &dyn Volume) -> Export {
         let ServerOptions { export_name, description, serial, .. } = &self.options;
         Export { serial: *serial, ..Export::new(export_name, description, volume) }
@@ -324,7 +330,7 @@ impl Server {
         let work = Work {
             listeners: std::mem::take(&mut self.listeners),
             #[cfg(feature = "ublk")]
-            disks: self.take_disks(),
+            disks: std::mem::take(&mut self.disks),
             export: self.export(volume),
             limits: self.options.limits,
             meter: Arc::clone(&self.meter),

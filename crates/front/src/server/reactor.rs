@@ -424,7 +424,8 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             self.ringing.push(id);
         }
         self.own_count += usize::from(client.is_own());
-        self.seats[id.index as usize].client = Some(Box::new(client));
+        let seat = usize::try_from(id.index).expect("connections are bounded");
+        self.seats[seat].client = Some(Box::new(client));
         self.client_count += 1;
         self.hooks.on_clients(self.visitors());
         self.touch(id.index);
