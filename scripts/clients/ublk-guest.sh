@@ -95,8 +95,8 @@ sync
 cmp -n $((24 << 20)) /tmp/a /dev/ublkb0 || fail "other bytes"
 dd if=/dev/ublkb0 bs=512 skip=100003 count=37 iflag=direct 2>/dev/null >/tmp/b
 dd if=/tmp/a bs=512 skip=11 count=37 2>/dev/null | cmp - /tmp/b || fail "other sectors"
-blkdiscard -o $((4 << 20)) -l $((4 << 20)) /dev/ublkb0 || fail "discard"
-blkdiscard -z -o $((12 << 20)) -l $((1 << 20)) /dev/ublkb0 || fail "write zeroes"
+/sbin/blkdiscard -o $((4 << 20)) -l $((4 << 20)) /dev/ublkb0 || fail "discard"
+/sbin/blkdiscard -z -o $((12 << 20)) -l $((1 << 20)) /dev/ublkb0 || fail "write zeroes"
 echo 3 >/proc/sys/vm/drop_caches
 dd if=/tmp/a of=/tmp/b bs=1M 2>/dev/null
 dd if=/dev/zero of=/tmp/b bs=1M seek=4 count=4 conv=notrunc 2>/dev/null

@@ -54,11 +54,6 @@ impl Attendant {
         match self.0 {}
     }
 
-    /// Whether it is there.
-    pub fn is_here(&self) -> bool {
-        match self.0 {}
-    }
-
     /// Takes leave of it, if that has not begun; whether it had.
     pub fn leave(&mut self) -> bool {
         match self.0 {}

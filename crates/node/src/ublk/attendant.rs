@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
 
 /// What became of the disk.
 pub enum News {
@@ -24,9 +24,9 @@ pub enum News {
 
 /// How far it is.
 enum Stage {
-    Starting(JoinHandle<(Control, Result<(), DriverError>)>),
+    Starting(Receiver<(Control, Result<(), DriverError>)>),
     Here(Control),
-    Leaving(JoinHandle<()>),
+    Leaving(Receiver<()>),
     /// It is gone, or waits for the next server.
     Left,
 }
@@ -52,17 +52,20 @@ impl Drop for Signal {
     }
 }
 
-/// A thread that tells when it has ended.
+/// What a thread of its own finds out. The event comes when that is there, or will never be.
 fn spawn<T: Send + 'static>(
     event: &Arc<OwnedFd>,
     work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, Error> {
+) -> Result<Receiver<T>, Error> {
+    let (sender, receiver) = sync_channel(1);
     let signal = Signal(Arc::clone(event));
     let work = move || {
-        let _signal = signal;
-        work()
+        let _signal = signal; // dropped after the sender
+        let sender = sender;
+        let _ = sender.send(work()); // who has lost interest is gone
     };
-    Ok(std::thread::Builder::new().name("block device".to_owned()).spawn(work)?)
+    std::thread::Builder::new().name("block device".to_owned()).spawn(work)?;
+    Ok(receiver)
 }
 
 impl Attendant {
@@ -93,8 +96,8 @@ impl Attendant {
     pub fn look(&mut self) -> Option<News> {
         // Nothing may have happened.
         let _ = rustix::io::read(&self.event, &mut [0; 8]);
-        match std::mem::replace(&mut self.stage, Stage::Left) {
-            Stage::Starting(thread) if thread.is_finished() => match thread.join() {
+        match &self.stage {
+            Stage::Starting(outcome) => match outcome.try_recv() {
                 Ok((control, Ok(()))) => {
                     self.stage = Stage::Here(control);
                     if self.is_to_leave {
@@ -102,28 +105,25 @@ impl Attendant {
                     }
                     Some(News::Here)
                 }
-                Ok((_, Err(error))) => Some(News::Lost(super::DiskError::Driver(error).into())),
-                Err(_) => Some(News::Lost(Error::SocketThread)),
+                Ok((_, Err(error))) => self.lose(super::DiskError::Driver(error).into()),
+                Err(TryRecvError::Disconnected) => self.lose(Error::SocketThread),
+                Err(TryRecvError::Empty) => None,
             },
-            Stage::Leaving(thread) if thread.is_finished() => {
-                if thread.join().is_err() {
-                    log_as(
-                        Level::Warning,
-                        &format!("/dev/ublkb{}: it may not have been removed", self.number),
-                    );
+            Stage::Leaving(end) => match end.try_recv() {
+                Ok(()) => {
+                    self.stage = Stage::Left;
+                    Some(News::Left)
                 }
-                Some(News::Left)
-            }
-            stage => {
-                self.stage = stage;
-                None
-            }
+                Err(TryRecvError::Disconnected) => self.lose(Error::SocketThread),
+                Err(TryRecvError::Empty) => None,
+            },
+            Stage::Here(_) | Stage::Left => None,
         }
     }
 
-    /// Whether it is there.
-    pub fn is_here(&self) -> bool {
-        matches!(self.stage, Stage::Here(_))
+    fn lose(&mut self, why: Error) -> Option<News> {
+        self.stage = Stage::Left;
+        Some(News::Lost(why))
     }
 
     /// Takes leave of it, if that has not begun; whether it had, or there is nothing to take leave of.
