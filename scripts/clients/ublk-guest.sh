@@ -156,6 +156,30 @@ expect queues "$(ls /sys/block/ublkb0/mq | wc -l)" 2
 verify /dev/ublkb0 --rw=randwrite --bs=4k --size=4m
 end_server
 
+step "what is written while the server is killed"
+serve two --ublk
+timeout 400 fio --name=job --filename=/dev/ublkb0 --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite --bs=4k --size=8m --loops=8 \
+  --verify=crc32c --verify_fatal=1 --thread --allow_file_create=0 --aux-path=/tmp >/tmp/fio.log 2>&1 &
+writer=$!
+for round in $(seq "$crashes"); do
+  sleep 2
+  kill -0 "$writer" 2>/dev/null || fail "fio was done before the server was killed"
+  kill_server
+  serve two --ublk
+done
+wait "$writer" || fail "fio while the server was killed"
+end_server
+
+step "a disk that is left, and given up"
+serve two --ublk
+kill_server
+elastripe stop /m/two/* >/tmp/stop.log 2>&1 && fail "stopped what is not served"
+grep -q "/dev/ublkb0 waits for the next server" /tmp/stop.log || fail "stop does not tell of the disk"
+elastripe stop --force /m/two/* >/tmp/stop.log 2>&1 || fail "stop --force"
+soon 10 absent /dev/ublkb0 || fail "/dev/ublkb0 is still there"
+serve two --ublk
+end_server
+
 step "a mounted ext4 survives $crashes kills"
 serve one --ublk
 mkfs.ext4 -q -F /dev/ublkb0 || fail mkfs

@@ -80,6 +80,6 @@ test_ublk() {
   rm -rf "$root"
   timeout -k 5 900 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -machine q35 -smp 2 -m 2G -nodefaults -no-user-config -display none \
     -serial stdio -no-reboot -kernel "$guest"/tree/boot/vmlinuz-* -initrd "$work/initrd" \
-    -append "console=ttyS0 quiet loglevel=4 mitigations=off panic=-1 crashes=$crashes" </dev/null | tr -d '\r'
+    -append "console=ttyS0 quiet loglevel=4 mitigations=off panic=-1 crashes=$crashes" </dev/null | stdbuf -oL tr -d '\r'
   grep -q '^guest: exit code 0$' "$work/log" || fail "the guest did not pass"
 }

@@ -30,6 +30,16 @@ impl Disk {
     }
 }
 
+/// Where the disk is that a server of this array has left: this build cannot tell.
+pub fn left_by(_array: ArrayUuid) -> Option<String> {
+    None
+}
+
+/// Removes the disk that a server of this array has left: this build cannot.
+pub fn remove_left(_array: ArrayUuid) -> Result<Option<String>, Error> {
+    Ok(None)
+}
+
 /// Who looks after it.
 pub struct Attendant(Infallible);
 

@@ -220,6 +220,32 @@ fn begin_recovery(control: &mut Control, number: u32) -> Result<(), DiskError> {
     }
 }
 
+/// Where the disk is that a server of this array has left, and that waits for the next one. The array is not served.
+pub fn left_by(array: ArrayUuid) -> Option<String> {
+    // Without the driver, or without being allowed to ask it, there is nothing to be said.
+    let mut control = Control::open().ok()?;
+    left(&mut control, array).map(|left| format!("/dev/ublkb{}", left.number))
+}
+
+/// Removes the disk that a server of this array has left; its users get errors. Where it was, if there was one. The array is not
+/// served.
+pub fn remove_left(array: ArrayUuid) -> Result<Option<String>, Error> {
+    let mut control = match Control::open() {
+        Ok(control) => control,
+        Err(DriverError::NoDriver) => return Ok(None),
+        Err(error) => return Err(DiskError::Driver(error).into()),
+    };
+    let Some(left) = left(&mut control, array) else { return Ok(None) };
+    let removed = control.stop(left.number).and_then(|()| control.delete(left.number));
+    removed.map_err(DiskError::Driver)?;
+    Ok(Some(format!("/dev/ublkb{}", left.number)))
+}
+
+fn left(control: &mut Control, array: ArrayUuid) -> Option<Info> {
+    let devices = control.devices().ok()?;
+    devices.into_iter().find(|device| device.mark == mark_of(array) && device.state != State::Live)
+}
+
 /// What is kept with the devices of an array: half as many digits as its UUID has, and not those of any other program.
 fn mark_of(array: ArrayUuid) -> u64 {
     const OURS: u64 = u64::from_be_bytes(*b"elastrip");
