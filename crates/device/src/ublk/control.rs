@@ -27,12 +27,9 @@ impl Control {
     /// Opens the driver, and sees that it can do what is needed here.
     pub fn open() -> Result<Self, Error> {
         let file = OpenOptions::new().read(true).write(true).open(CONTROL_PATH);
-        let file = file.map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => Error::NoPermission { what: CONTROL_PATH, source },
-            _ if matches!(source.raw_os_error(), Some(libc::ENOENT | libc::ENXIO | libc::ENODEV)) => {
-                Error::NoDriver
-            }
-            _ => Error::NoPermission { what: CONTROL_PATH, source },
+        let file = file.map_err(|source| match source.raw_os_error() {
+            Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => Error::NoDriver,
+            Some(_) | None => Error::NoPermission { what: CONTROL_PATH, source },
         })?;
         let ring = IoUring::builder().build(2).map_err(Error::Ring)?;
         let mut control = Self { file, ring };

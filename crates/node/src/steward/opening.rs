@@ -8,10 +8,13 @@ use crate::ublk::{Attendant, News};
 use front::Flow;
 use std::process::Command;
 
+/// Is told where clients find the volume.
+type Ready = Box<dyn FnOnce(&[String])>;
+
 /// What is done as soon as clients find the volume.
 pub struct Opening {
     /// Is told where they do.
-    pub ready: Box<dyn FnOnce(&[String])>,
+    pub ready: Ready,
     /// A shell command with whose end serving ends.
     pub run: Option<String>,
 }

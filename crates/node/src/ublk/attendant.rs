@@ -25,7 +25,7 @@ pub enum News {
 /// How far it is.
 enum Stage {
     Starting(Receiver<(Control, Result<(), DriverError>)>),
-    Here(Control),
+    Here(Box<Control>),
     Leaving(Receiver<()>),
     /// It is gone, or waits for the next server.
     Left,
@@ -99,7 +99,7 @@ impl Attendant {
         match &self.stage {
             Stage::Starting(outcome) => match outcome.try_recv() {
                 Ok((control, Ok(()))) => {
-                    self.stage = Stage::Here(control);
+                    self.stage = Stage::Here(Box::new(control));
                     if self.is_to_leave {
                         self.begin_to_leave();
                     }
@@ -141,7 +141,7 @@ impl Attendant {
     fn begin_to_leave(&mut self) {
         let Stage::Here(control) = std::mem::replace(&mut self.stage, Stage::Left) else { return };
         let (number, cache) = (self.number, self.cache);
-        match spawn(&self.event, move || take_leave(control, number, cache)) {
+        match spawn(&self.event, move || take_leave(*control, number, cache)) {
             Ok(thread) => self.stage = Stage::Leaving(thread),
             // It waits for the next server then, as after a crash.
             Err(error) => log_as(Level::Warning, &format!("/dev/ublkb{number} is left as it is: {error}")),
