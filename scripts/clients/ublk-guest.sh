@@ -158,7 +158,8 @@ end_server
 
 step "what is written while the server is killed"
 serve two --ublk
-timeout 400 fio --name=job --filename=/dev/ublkb0 --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite --bs=4k --size=8m --loops=8 \
+timeout 400 fio --name=job --filename=/dev/ublkb0 --direct=1 --ioengine=libaio --iodepth=16 --rw=randwrite --bs=4k --size=16m \
+  --rate_iops=,$((600 / crashes)) \
   --verify=crc32c --verify_fatal=1 --thread --allow_file_create=0 --aux-path=/tmp >/tmp/fio.log 2>&1 &
 writer=$!
 for round in $(seq "$crashes"); do

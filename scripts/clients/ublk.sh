@@ -71,6 +71,7 @@ test_ublk() {
   mkdir -p "$root"/{bin,sbin,dev,proc,sys,tmp,run,m,mnt,lib,etc}
   local busybox=$guest/tree/bin/busybox
   with_libraries "$root" "$elastripe" "$(command -v mkfs.ext4)" "$(command -v e2fsck)" "$(command -v blkdiscard)" "$(command -v fio)"
+  [ -e "$root/sbin/elastripe" ] || mv "$root/sbin/$(basename "$elastripe")" "$root/sbin/elastripe"
   with_modules "$root" "$guest/tree" ublk_drv ext4 crc32c_generic
   cp "$busybox" "$root/bin/busybox"
   cp "$repo/scripts/clients/ublk-guest.sh" "$root/guest"

@@ -1,4 +1,5 @@
-//! ublk: disks of the kernel whose requests this process carries out (Linux 6.5 and later, module `ublk_drv`).
+//! ublk: disks of the kernel whose requests this process carries out (Linux 6.5 and later, module
+//! `ublk_drv`).
 //!
 //! ```text
 //!   Control --- /dev/ublk-control --- add, set parameters, start, stop, delete, recover
@@ -6,12 +7,12 @@
 //!   Queue ----- a ring of commands -- "give me a request", "this one has ended thus, give me another"
 //! ```
 //!
-//! A device has queues of equal depth; a request has a place (*tag*) in one of them from when the kernel hands it over
-//! until it is answered. All commands of a queue come from one thread. Payload is copied by reading from and writing
-//! to the node, so the kernel never gets an address of this process.
+//! A device has queues of equal depth; a request has a place (*tag*) in one of them from when the kernel
+//! hands it over until it is answered. All commands of a queue come from one thread. Payload is copied by
+//! reading from and writing to the node, so the kernel never gets an address of this process.
 //!
-//! A device outlives its server: with [`Recovery::Reissue`] its requests wait, those that were under way included, until
-//! another server takes it over.
+//! A device outlives its server: with [`Recovery::Reissue`] its requests wait, those that were under way
+//! included, until another server takes it over.
 //!
 //! This is not a front end: what requests mean is for others to say.
 

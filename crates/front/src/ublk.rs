@@ -1,14 +1,16 @@
 //! ublk: a disk of the kernel on this machine, without a network in between.
 //!
-//! A queue of the device is a client of the reactor (`Disk`): the kernel hands requests over in places of a ring, each is
-//! carried out on the volume in pieces, and answered in its place. Payload is copied once, between the pages that the
-//! kernel has for the request and the slots of the volume.
+//! A queue of the device is a client of the reactor (`Disk`): the kernel hands requests over in places of a
+//! ring, each is carried out on the volume in pieces, and answered in its place. Payload is copied once,
+//! between the pages that the kernel has for the request and the slots of the volume.
 //!
 //! # Invariants
 //! - A request is answered once, or not at all: when its server is gone, the kernel gives it to the next one.
-//! - All places of a queue are taken in at once; what waits for slots waits here, in order. So the kernel's ring never
+//! - All places of a queue are taken in at once; what waits for slots waits here, in order. So the kernel's
+//!   ring never
 //!   fills up, and a queue holds as many requests as it has places.
-//! - What a disk without a volatile cache has answered is durable: its users go on when the server is killed and another one
+//! - What a disk without a volatile cache has answered is durable: its users go on when the server is killed
+//!   and another one
 //!   takes over, and count on everything that was answered.
 
 mod disk;

@@ -1,6 +1,7 @@
 //! Why something could not be done with an array. Commands print an error as it is, so whoever reads the
 //! line must learn from it which file or device is meant, what was found, what was expected and what to do.
 
+use crate::disk_error::DiskError;
 use crate::driver::DriverError;
 use crate::not_grown::NotGrown;
 use crate::refusal::Refusal;
@@ -301,9 +302,8 @@ pub enum Error {
     #[error("--run: sh: {0}")]
     Child(io::Error),
     /// The array cannot be a disk of the kernel.
-    #[cfg(feature = "ublk")]
     #[error(transparent)]
-    Disk(#[from] crate::ublk::DiskError),
+    Disk(#[from] DiskError),
     /// This build lacks something.
     #[error("{0}")]
     NotBuilt(&'static str),

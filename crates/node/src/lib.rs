@@ -13,6 +13,7 @@ mod consent;
 pub mod control;
 pub mod create;
 pub mod describe;
+pub mod disk_error;
 pub mod disk_wish;
 pub mod driver;
 pub mod error;

@@ -4,6 +4,7 @@
 mod opening;
 mod report;
 
+use opening::Doors;
 pub use opening::Opening;
 
 use crate::checks::{Caution, Consent, Manner};
@@ -105,9 +106,8 @@ pub struct Steward {
     meters: Vec<Arc<Meter>>,
     trouble: TroubleLog,
     watchdog: Option<Watchdog>,
-    /// The disk that the volume is, and what is done when it is there.
-    disk: Option<Attendant>,
-    opening: Option<Opening>,
+    /// When and where clients find the volume.
+    doors: Doors,
 }
 
 impl Steward {
@@ -140,8 +140,7 @@ impl Steward {
             meters: Vec::new(),
             trouble: TroubleLog::default(),
             watchdog: Watchdog::of_environment(),
-            disk: None,
-            opening: None,
+            doors: Doors::default(),
         }
     }
 
@@ -397,7 +396,7 @@ impl Steward {
         let connected = self.connected();
         for client in &mut self.clients {
             let Some(Wait::StopAsked { force }) = client.wait else { continue };
-            let user = self.disk.as_ref().and_then(Attendant::user);
+            let user = self.doors.disk.as_ref().and_then(Attendant::user);
             let why = if connected > 0 {
                 Some(still_connected(connected))
             } else {
@@ -597,7 +596,7 @@ fn still_connected(count: usize) -> String {
 
 impl Hooks<Plant> for Steward {
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
-        out.extend(self.disk.as_ref().map(|disk| (disk.news_fd(), Interest::Read)));
+        out.extend(self.doors.disk.as_ref().map(|disk| (disk.news_fd(), Interest::Read)));
         out.push((self.signals.as_fd(), Interest::Read));
         out.push((self.control.listener().as_fd(), Interest::Read));
         for client in &self.clients {
@@ -609,7 +608,7 @@ impl Hooks<Plant> for Steward {
         if fd == self.signals.as_fd().as_raw_fd() {
             return self.take_signals();
         }
-        if self.disk.as_ref().is_some_and(|disk| disk.news_fd().as_raw_fd() == fd) {
+        if self.doors.disk.as_ref().is_some_and(|disk| disk.news_fd().as_raw_fd() == fd) {
             return self.look_at_disk();
         }
         if fd == self.control.listener().as_raw_fd() {

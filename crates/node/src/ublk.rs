@@ -1,15 +1,18 @@
 //! The array as a disk of this machine's kernel: found again or added, started, and left behind or removed.
 //!
-//! A device is known by a number that is kept with it, which is made of the array's UUID. Whoever serves an array has its
-//! members locked, so a device with its number that nobody serves is the array's own, left by a server that ended.
+//! A device is known by a number that is kept with it, which is made of the array's UUID. Whoever serves an
+//! array has its members locked, so a device with its number that nobody serves is the array's own, left by a
+//! server that ended.
 //!
-//! What may take long, or needs the server to answer meanwhile, happens on a thread of its own ([`Attendant`]).
+//! What may take long, or needs the server to answer meanwhile, happens on a thread of its own
+//! ([`Attendant`]).
 
 mod attendant;
 mod users;
 
 pub use attendant::{Attendant, News};
 
+use crate::disk_error::{CLEARING, DiskError};
 use crate::disk_wish::{DiskCache, DiskWish};
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
@@ -29,66 +32,8 @@ const DEPTH: u16 = 128;
 const DISCARD_BYTES_MAX: u32 = 1 << 31;
 /// File systems take no larger blocks than a page for their sectors.
 const PHYSICAL_BYTES_MAX: u64 = 4096;
-/// How long the kernel may take to clear up after a server that was killed.
-const CLEARING: Duration = Duration::from_secs(30);
+/// How often the kernel is asked whether it is through with that.
 const CLEARING_LOOK: Duration = Duration::from_millis(20);
-
-/// Why the array cannot be a disk. Whoever reads it must learn what to do.
-#[derive(Debug, thiserror::Error)]
-pub enum DiskError {
-    /// The driver says so.
-    #[error("--ublk: {0}")]
-    Driver(#[from] DriverError),
-    /// It has a number already.
-    #[error(
-        "--ublk {wanted}: the array is /dev/ublkb{number} already, left by a server that ended, and may be in use: give --ublk {number}"
-    )]
-    Elsewhere {
-        /// What it has.
-        number: u32,
-        /// What was asked for.
-        wanted: u32,
-    },
-    /// Its server is not gone.
-    #[error("--ublk: /dev/ublkb{number} is still with process {process}, which served the array before, after {} s", CLEARING.as_secs())]
-    StillServed {
-        /// Its number.
-        number: u32,
-        /// Its server.
-        process: i32,
-    },
-    /// It is in a state that leads nowhere.
-    #[error(
-        "--ublk: /dev/ublkb{number}, left by a server of this array, is {state:?} and cannot be taken over"
-    )]
-    Lost {
-        /// Its number.
-        number: u32,
-        /// How it is.
-        state: State,
-    },
-    /// The volume has become smaller than the disk.
-    #[error(
-        "--ublk: /dev/ublkb{number}, left by a server of this array, has {}, the volume {}: is it the same array?",
-        show_size(*disk_bytes), show_size(*volume_bytes)
-    )]
-    Shrunk {
-        /// Its number.
-        number: u32,
-        /// Its size.
-        disk_bytes: u64,
-        /// That of the volume.
-        volume_bytes: u64,
-    },
-    /// Its users expect to write.
-    #[error(
-        "--ublk: /dev/ublkb{number}, left by a server of this array, can be written to, and its users would get errors with --read-only"
-    )]
-    Writable {
-        /// Its number.
-        number: u32,
-    },
-}
 
 /// Where a device comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -220,15 +165,16 @@ fn begin_recovery(control: &mut Control, number: u32) -> Result<(), DiskError> {
     }
 }
 
-/// Where the disk is that a server of this array has left, and that waits for the next one. The array is not served.
+/// Where the disk is that a server of this array has left, and that waits for the next one. The array is not
+/// served.
 pub fn left_by(array: ArrayUuid) -> Option<String> {
     // Without the driver, or without being allowed to ask it, there is nothing to be said.
     let mut control = Control::open().ok()?;
     left(&mut control, array).map(|left| format!("/dev/ublkb{}", left.number))
 }
 
-/// Removes the disk that a server of this array has left; its users get errors. Where it was, if there was one. The array is not
-/// served.
+/// Removes the disk that a server of this array has left; its users get errors. Where it was, if there was
+/// one. The array is not served.
 pub fn remove_left(array: ArrayUuid) -> Result<Option<String>, Error> {
     let mut control = match Control::open() {
         Ok(control) => control,
@@ -246,7 +192,8 @@ fn left(control: &mut Control, array: ArrayUuid) -> Option<Info> {
     devices.into_iter().find(|device| device.mark == mark_of(array) && device.state != State::Live)
 }
 
-/// What is kept with the devices of an array: half as many digits as its UUID has, and not those of any other program.
+/// What is kept with the devices of an array: half as many digits as its UUID has, and not those of any other
+/// program.
 fn mark_of(array: ArrayUuid) -> u64 {
     const OURS: u64 = u64::from_be_bytes(*b"elastrip");
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = array.bytes();

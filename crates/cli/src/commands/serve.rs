@@ -124,13 +124,15 @@ struct ClientChoices {
     #[cfg(feature = "vhost-user")]
     #[arg(long, value_name = "PATH")]
     vhost_user_blk: Vec<PathBuf>,
-    /// Be the disk /dev/ublkbN of this machine: with that number, the one that a server of this array has left, or any that
-    /// is free. Members come before it, unless a number follows. Needs root, and Linux 6.5 or later with its module ublk_drv.
+    /// Be the disk /dev/ublkbN of this machine: with that number, the one that a server of this array has
+    /// left, or any that is free. Members come before it, unless a number follows. Needs root, and Linux 6.5
+    /// or later with its module ublk_drv.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "auto",
           value_parser = parse_disk_number)]
     ublk: Option<DiskNumber>,
-    /// What answers of the disk promise: `none`: they are durable, and the disk outlives a server that is killed: the next
-    /// one goes on with it; `volatile`: writes are durable after a flush, and the disk ends with its server.
+    /// What answers of the disk promise: `none`: they are durable, and the disk outlives a server that is
+    /// killed: the next one goes on with it; `volatile`: writes are durable after a flush, and the disk ends
+    /// with its server.
     #[arg(long, value_enum, default_value = "none", value_name = "CACHE", requires = "ublk")]
     ublk_cache: DiskCacheName,
     /// Threads that run the array, at most as many as it has shards; `auto`: as many as this machine has

@@ -1,5 +1,5 @@
-//! `serve --ublk`: what can be seen of it where the kernel has no driver. The rest is tested in a virtual machine, by
-//! `scripts/clients.sh ublk`.
+//! `serve --ublk`: what can be seen of it where the kernel has no driver. The rest is tested in a virtual
+//! machine, by `scripts/clients.sh ublk`.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::{MEMBERS, Rig};

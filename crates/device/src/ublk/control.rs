@@ -114,7 +114,8 @@ impl Control {
         Ok(Parameters::decoded(&bytes))
     }
 
-    /// Makes the disk appear. Waits until all queues have fetched, and carries out requests: partitions are looked for.
+    /// Makes the disk appear. Waits until all queues have fetched, and carries out requests: partitions are
+    /// looked for.
     pub fn start(&mut self, number: u32) -> Result<(), Error> {
         self.simple(control::START, number, "it cannot be started")
     }
@@ -133,8 +134,8 @@ impl Control {
         }
     }
 
-    /// Begins to take over a device whose server is gone. Not yet possible ([`io::ErrorKind::ResourceBusy`]) while the
-    /// kernel is clearing up after that.
+    /// Begins to take over a device whose server is gone. Not yet possible ([`io::ErrorKind::ResourceBusy`])
+    /// while the kernel is clearing up after that.
     pub fn start_recovery(&mut self, number: u32) -> Result<(), Error> {
         self.simple(control::START_RECOVERY, number, "it cannot be taken over")
     }
@@ -158,8 +159,8 @@ impl Control {
         let address = u64::try_from(address).expect("an address has 64 bits at most");
         let command = wire::control_command(number, (address, length), data);
         let entry = opcode::UringCmd80::new(types::Fd(self.file.as_raw_fd()), code).cmd(command).build();
-        // SAFETY: the kernel reads and writes `buffer` until the command's end, and this function does not return before
-        // that; only the ring's loss makes it do so, and then the buffer is left to the kernel.
+        // SAFETY: the kernel reads and writes `buffer` until the command's end, and this function does not
+        // return before that; only the ring's loss makes it do so, and then the buffer is left to the kernel.
         // JUSTIFICATION: a ring takes addresses, and no type says how long they are good for.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;

@@ -88,8 +88,9 @@ impl Descriptions {
         let index = usize::from(tag);
         assert!(index < self.count, "the kernel names places of the queue only");
         [0, 1].map(|word| {
-            // SAFETY: the word lies within the mapping, which is as long as the queue is deep, and is aligned, as pages
-            // are. The kernel wrote it before it handed the request over, and leaves it alone until that is answered.
+            // SAFETY: the word lies within the mapping, which is as long as the queue is deep, and is
+            // aligned, as pages are. The kernel wrote it before it handed the request over, and leaves it
+            // alone until that is answered.
             unsafe { self.start.add(index * WORDS + word).read_volatile() }
         })
     }
@@ -166,7 +167,8 @@ impl Queue {
         self.submit()
     }
 
-    /// Answers the request in a place, and asks for the next: how many bytes were moved, or an errno below zero.
+    /// Answers the request in a place, and asks for the next: how many bytes were moved, or an errno below
+    /// zero.
     pub fn answer(&mut self, tag: u16, result: i32) {
         self.push(command::COMMIT_AND_FETCH, tag, result);
     }

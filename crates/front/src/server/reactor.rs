@@ -49,6 +49,14 @@ struct Seat {
     client: Option<Box<Client>>,
 }
 
+/// Who is seated.
+#[derive(Default)]
+struct Headcount {
+    all: usize,
+    /// Those of them that are disks of this server's own.
+    own: usize,
+}
+
 /// Somebody who wants a place that is taken.
 struct Waiting {
     socket: OwnedFd,
@@ -67,9 +75,7 @@ struct Reactor<'a, V, H> {
     waiting: Option<Waiting>,
     seats: Vec<Seat>,
     seats_free: Vec<u32>,
-    client_count: usize,
-    /// Those of them that are disks of this server's own.
-    own_count: usize,
+    clients: Headcount,
     /// Seats of clients whose requests come without an event.
     ringing: Vec<ConnectionId>,
     touched: Vec<u32>,
@@ -117,8 +123,7 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
         waiting: None,
         seats: Vec::new(),
         seats_free: Vec::new(),
-        client_count: 0,
-        own_count: 0,
+        clients: Headcount::default(),
         ringing: Vec::new(),
         touched: Vec::new(),
         desk,
@@ -423,10 +428,10 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         if client.has_rings() {
             self.ringing.push(id);
         }
-        self.own_count += usize::from(client.is_own());
+        self.clients.own += usize::from(client.is_own());
         let seat = usize::try_from(id.index).expect("connections are bounded");
         self.seats[seat].client = Some(Box::new(client));
-        self.client_count += 1;
+        self.clients.all += 1;
         self.hooks.on_clients(self.visitors());
         self.touch(id.index);
         Ok(())
@@ -434,7 +439,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
 
     /// Those who have come from outside.
     fn visitors(&self) -> usize {
-        self.client_count - self.own_count
+        self.clients.all - self.clients.own
     }
 
     fn touch(&mut self, index: u32) {
@@ -468,8 +473,8 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
         client.abandon(&mut cx);
         self.seats_free.push(id.index);
-        self.client_count -= 1;
-        self.own_count -= usize::from(client.is_own());
+        self.clients.all -= 1;
+        self.clients.own -= usize::from(client.is_own());
         self.ringing.retain(|&other| other != id);
         self.hooks.on_clients(self.visitors());
         if let Some(fault) = fault {
@@ -652,7 +657,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
 
     fn is_over(&self) -> bool {
         self.stop_by_ns.is_some_and(|by_ns| {
-            let quiet = self.client_count == 0 && self.desk.pieces_in_flight() == 0;
+            let quiet = self.clients.all == 0 && self.desk.pieces_in_flight() == 0;
             quiet || self.now_ns >= by_ns
         })
     }

@@ -1,5 +1,5 @@
-//! When clients find the volume, and the disk of the kernel that it may be: that appears only when its requests are
-//! answered, and is taken leave of while they are.
+//! When clients find the volume, and the disk of the kernel that it may be: that appears only when its
+//! requests are answered, and is taken leave of while they are.
 
 use super::Steward;
 use crate::error::Error;
@@ -19,16 +19,23 @@ pub struct Opening {
     pub run: Option<String>,
 }
 
+/// The disk that the volume is, and what is done when it is there.
+#[derive(Default)]
+pub(super) struct Doors {
+    pub disk: Option<Attendant>,
+    opening: Option<Opening>,
+}
+
 impl Steward {
     /// Clients find the volume from now on, or as soon as the disk is there that it is to be.
     pub fn open(&mut self, opening: Opening, disk: Option<Attendant>) -> Result<(), Error> {
-        self.opening = Some(opening);
-        self.disk = disk;
-        if self.disk.is_none() { self.open_now() } else { Ok(()) }
+        self.doors.opening = Some(opening);
+        self.doors.disk = disk;
+        if self.doors.disk.is_none() { self.open_now() } else { Ok(()) }
     }
 
     fn open_now(&mut self) -> Result<(), Error> {
-        let Some(Opening { ready, run }) = self.opening.take() else { return Ok(()) };
+        let Some(Opening { ready, run }) = self.doors.opening.take() else { return Ok(()) };
         ready(&self.uris);
         if let (Some(command), Some(uri)) = (run, self.uris.first()) {
             let child = Command::new("sh")
@@ -45,7 +52,7 @@ impl Steward {
 
     /// Looks what became of the disk.
     pub(super) fn look_at_disk(&mut self) -> Flow {
-        match self.disk.as_mut().and_then(Attendant::look) {
+        match self.doors.disk.as_mut().and_then(Attendant::look) {
             Some(News::Here) => {
                 if let Err(error) = self.open_now() {
                     self.give_up(error);
@@ -61,10 +68,11 @@ impl Steward {
         }
     }
 
-    /// Ends serving, after taking leave of the disk, unless something is wrong or somebody is in a hurry and says so twice.
+    /// Ends serving, after taking leave of the disk, unless something is wrong or somebody is in a hurry and
+    /// says so twice.
     pub(super) fn stop(&mut self) -> Flow {
         let is_in_order = self.failure.is_none();
-        match &mut self.disk {
+        match &mut self.doors.disk {
             Some(disk) if is_in_order => match disk.leave() {
                 true => Flow::Stop,
                 false => Flow::Continue,

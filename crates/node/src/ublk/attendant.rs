@@ -1,7 +1,8 @@
-//! Who looks after a disk while it is served: starts it and takes leave of it, on a thread of its own, as both take requests
-//! that this process carries out meanwhile.
+//! Who looks after a disk while it is served: starts it and takes leave of it, on a thread of its own, as
+//! both take requests that this process carries out meanwhile.
 
 use super::{Disk, Origin, users};
+use crate::disk_error::DiskError;
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
 use device::ublk::{Control, Error as DriverError};
@@ -105,7 +106,7 @@ impl Attendant {
                     }
                     Some(News::Here)
                 }
-                Ok((_, Err(error))) => self.lose(super::DiskError::Driver(error).into()),
+                Ok((_, Err(error))) => self.lose(DiskError::Driver(error).into()),
                 Err(TryRecvError::Disconnected) => self.lose(Error::SocketThread),
                 Err(TryRecvError::Empty) => None,
             },
@@ -154,8 +155,8 @@ impl Attendant {
     }
 }
 
-/// Removes the disk, with everything written that its users had not written yet; one that is in use waits for the next
-/// server, if it can.
+/// Removes the disk, with everything written that its users had not written yet; one that is in use waits for
+/// the next server, if it can.
 fn take_leave(mut control: Control, number: u32, cache: Cache) {
     let path = format!("/dev/ublkb{number}");
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
