@@ -28,6 +28,15 @@ fn without_a_driver_the_array_is_not_touched() {
     rig.on("serve", &MEMBERS, &["--nbd", "unix:socket", "--ublk"]).refused(&["ublk_drv"]);
     assert!(!rig.path("socket").exists());
     rig.on("stop", &MEMBERS[..1], &["--force"]).refused(&["not being served"]);
+    // As kept in the array's file.
+    rig.run(&["scan", ".", "--write"]).ok();
+    let file = std::fs::read_dir(rig.path("etc")).unwrap().flatten().next().unwrap().path();
+    let kept = std::fs::read_to_string(&file).unwrap();
+    for line in ["ublk = true", "ublk = 3"] {
+        std::fs::write(&file, format!("{line}\n{kept}")).unwrap();
+        let name = file.file_stem().unwrap().to_str().unwrap();
+        rig.run(&["serve", name]).refused(&["modprobe ublk_drv"]);
+    }
 }
 
 #[cfg(not(feature = "ublk"))]
