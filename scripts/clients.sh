@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Real clients on the release binary: NBD tools, fio, qemu, file systems through nbdfuse and a loop device, crashes.
 #
-#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these; mariadb, postgres, prometheus and page only so
+#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these; mariadb, postgres, prometheus, page and ublk only so
 #
 #   CRASHES=3          how often the server is killed in each crash test
 #   SEED=...           what the crash tests draw from (printed when one fails)
@@ -21,6 +21,7 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$repo/scripts/clients/databases.sh"
 . "$repo/scripts/clients/watching.sh"
 . "$repo/scripts/clients/members.sh"
+. "$repo/scripts/clients/ublk.sh"
 
 # name : seconds it may take : function and arguments
 tests=(
@@ -60,6 +61,7 @@ by_name=(
   "postgres-elastic:$((120 + 60 * crashes)):test_postgres elastic"
   "prometheus:120:test_prometheus"
   "page:120:test_page"
+  "ublk:960:test_ublk"
 )
 [ $# -eq 0 ] || tests+=("${by_name[@]}")
 

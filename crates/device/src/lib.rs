@@ -15,6 +15,8 @@
 //!
 //! [`Members`] opens, locks and describes the devices of an array and does synchronous I/O on them; [`probe`]
 //! looks at a path without touching it, [`create_file`] makes a sparse file to serve as a device.
+//!
+//! [`ublk`] is the other way round: a disk of the kernel whose requests come here.
 #![deny(unsafe_code)]
 
 mod counting;
@@ -26,6 +28,7 @@ mod null;
 mod operation;
 mod shelter;
 mod sheltered;
+pub mod ublk;
 mod uring;
 
 pub use counting::{Counting, DeviceCounters};

@@ -37,6 +37,7 @@ mod ring;
 mod tests;
 
 pub use options::{RingError, UringOptions};
+pub(crate) use ring::is_transient;
 
 use crate::member::{Kind, Member, Members, Note, OpenError, RUN_MAX, fault_of_errno};
 use crate::operation::{in_range, on_grid};
@@ -44,7 +45,7 @@ use block::{Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, OpKind
 use buffers::Buffers;
 use io_uring::{IoUring, squeue, types};
 use request::Table;
-use ring::{build_ring, is_transient, registered_fd, set_workers};
+use ring::{build_ring, registered_fd, set_workers};
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;

@@ -1,5 +1,5 @@
-//! Front ends: how the outside reads and writes the volume: NBD and, with the feature `vhost-user`,
-//! vhost-user-blk.
+//! Front ends: how the outside reads and writes the volume: NBD and, with the features `vhost-user` and
+//! `ublk`, vhost-user-blk and a disk of this machine's kernel.
 //!
 //! One thread does everything. [`Server::run`] is a reactor: it waits for sockets, the engine and the
 //! caller's own file descriptors, turns bytes into [`VolumeRequest`]s, lets the engine work
@@ -32,6 +32,8 @@ mod output;
 mod server;
 mod session;
 mod tls;
+#[cfg(feature = "ublk")]
+pub mod ublk;
 #[cfg(feature = "vhost-user")]
 pub mod vhost;
 mod volume;

@@ -1,6 +1,7 @@
 //! Why something could not be done with an array. Commands print an error as it is, so whoever reads the
 //! line must learn from it which file or device is meant, what was found, what was expected and what to do.
 
+use crate::disk_error::DiskError;
 use crate::driver::DriverError;
 use crate::not_grown::NotGrown;
 use crate::refusal::Refusal;
@@ -300,6 +301,12 @@ pub enum Error {
     /// The command to be run while serving cannot be started.
     #[error("--run: sh: {0}")]
     Child(io::Error),
+    /// The array cannot be a disk of the kernel.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// This build lacks something.
+    #[error("{0}")]
+    NotBuilt(&'static str),
     /// The array was not stopped in order.
     #[error("stopping the array: {0}; the next start recovers")]
     Stopping(Box<Error>),

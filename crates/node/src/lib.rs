@@ -13,6 +13,8 @@ mod consent;
 pub mod control;
 pub mod create;
 pub mod describe;
+pub mod disk_error;
+pub mod disk_wish;
 pub mod driver;
 pub mod error;
 pub mod event;
@@ -28,6 +30,8 @@ pub mod losses;
 pub mod made;
 pub mod memory;
 pub mod naming;
+#[cfg(not(feature = "ublk"))]
+pub mod no_ublk;
 pub mod not_grown;
 pub mod notify;
 pub mod offline;
@@ -52,6 +56,10 @@ pub mod status;
 pub mod steward;
 mod succeed;
 pub mod trouble;
+#[cfg(feature = "ublk")]
+pub mod ublk;
+#[cfg(not(feature = "ublk"))]
+pub use no_ublk as ublk;
 pub mod units;
 pub mod volume;
 pub mod waiting;

@@ -30,7 +30,7 @@ pub struct Record {
     pub pid: u32,
     /// Where the members and spares are.
     pub paths: Vec<PathBuf>,
-    /// Where clients connect, as `serve --nbd` takes it; or `vhost-user-blk:` and a path.
+    /// Where clients connect, as `serve --nbd` takes it; or `vhost-user-blk:` and a path; or a block device.
     pub addresses: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Serves an assembled array until it is told to stop: over NBD, with a control socket beside it.
+//! Serves an assembled array until it is told to stop, with a control socket beside it.
 //!
 //! Whatever can fail without the array being touched comes first ([`Endpoints::open`]), so that nothing is
 //! assembled in vain.
@@ -6,9 +6,10 @@
 use crate::activation::Passed;
 use crate::assemble::Assembled;
 use crate::control;
+use crate::disk_wish::DiskWish;
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
-use crate::notify::{self, notify};
+use crate::notify::notify;
 use crate::offline::warn_of_loss;
 use crate::open::{Locked, name_of};
 use crate::operate::Operator;
@@ -17,13 +18,14 @@ use crate::registry::{ControlSocket, Record};
 use crate::running::{Clients, Manner, Plant, Running};
 use crate::signals::Signals;
 use crate::sockets::Sockets;
-use crate::steward::Steward;
+use crate::steward::{Opening, Steward};
+use crate::ublk::Disk;
 use crate::volume::Use;
 use front::{Guard, Protocol, Server, ServerOptions, Summary, Tls};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 
 /// Where clients connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -95,17 +97,25 @@ pub struct Endpoints {
     uris: Vec<String>,
     control: ControlSocket,
     signals: Signals,
+    disk: Option<Disk>,
+}
+
+/// Where an array is to be found.
+pub struct Places<'a> {
+    /// Where it listens.
+    pub addresses: &'a [Address],
+    /// Sockets that somebody else has bound.
+    pub passed: Vec<Passed>,
+    /// Whom those pass who come by TCP.
+    pub guard: &'a Guard,
+    /// Whether it is a disk of this machine.
+    pub disk: Option<DiskWish>,
 }
 
 impl Endpoints {
-    /// Listens at `addresses`, and at the sockets that were `passed`; without any, at a socket of the array's
-    /// own. Who comes by TCP passes the guard.
-    pub fn open(
-        locked: &Locked,
-        addresses: &[Address],
-        passed: Vec<Passed>,
-        guard: &Guard,
-    ) -> Result<Self, Error> {
+    /// Listens there; without any place, at a socket of the array's own.
+    pub fn open(locked: &Locked, places: Places<'_>) -> Result<Self, Error> {
+        let Places { addresses, passed, guard, disk } = places;
         let superblock = locked.found.superblock();
         let uuid = superblock.array;
         let mut server = Server::new(ServerOptions {
@@ -116,14 +126,22 @@ impl Endpoints {
         });
         let run_dir = control::make_run_dir()?;
         let own = [Address::Unix(run_dir.join(format!("{uuid}.nbd")))];
-        let addresses = if addresses.is_empty() && passed.is_empty() { &own[..] } else { addresses };
+        let is_nowhere = addresses.is_empty() && passed.is_empty() && disk.is_none();
+        let addresses = if is_nowhere { &own[..] } else { addresses };
+        let disk = disk.map(|wish| Disk::reserve(uuid, wish)).transpose()?;
+        let disk_at = disk.as_ref().map(Disk::path);
         let passed_at = passed.iter().map(address_of).collect::<Result<Vec<_>, _>>()?;
         let record = Record {
             uuid: uuid.to_string(),
             name: superblock.name.clone(),
             pid: std::process::id(),
             paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
-            addresses: addresses.iter().chain(&passed_at).map(ToString::to_string).collect(),
+            addresses: addresses
+                .iter()
+                .chain(&passed_at)
+                .map(ToString::to_string)
+                .chain(disk_at.clone())
+                .collect(),
         };
         let control = ControlSocket::listen(uuid, record)?;
         let signals = Signals::collect()?;
@@ -137,7 +155,8 @@ impl Endpoints {
             }
             .map_err(Error::Passed)?;
         }
-        Ok(Self { server, uris, control, signals })
+        uris.extend(disk_at);
+        Ok(Self { server, uris, control, signals, disk })
     }
 }
 
@@ -146,10 +165,10 @@ pub fn serve(
     assembled: Assembled,
     endpoints: Endpoints,
     service: &Service,
-    ready: impl FnOnce(&[String]),
+    ready: impl FnOnce(&[String]) + 'static,
 ) -> Result<Served, Error> {
     let Assembled { shards, found, report, .. } = assembled;
-    let Endpoints { mut server, uris, control, signals } = endpoints;
+    let Endpoints { mut server, uris, control, signals, disk } = endpoints;
     let clients = if service.socket_threads > 0 { Clients::Elsewhere } else { Clients::Here };
     let manner = Manner { usage: service.usage, clients, threads: service.threads };
     let mut plant = Plant::new(shards, manner)?;
@@ -170,24 +189,15 @@ pub fn serve(
     let mut reactions = Reactions::new(service.on_event.clone(), uuid, name);
     let before = if report.was_clean { "stopped in order" } else { "not stopped in order, and recovered" };
     reactions.remember(Level::Info, "served", &format!("serving began; the array had been {before}"));
-    let mut steward = Steward::new(signals, control, operator, found.stale, uris.clone(), reactions);
-    ready(&uris);
-    if let (Some(command), Some(uri)) = (&service.run, uris.first()) {
-        let child = Command::new("sh")
-            .arg("-c")
-            .arg(command)
-            .env("ELASTRIPE_URI", uri)
-            .env_remove(notify::VARIABLE)
-            .spawn();
-        steward.watch_child(child.map_err(Error::Child)?);
-    }
-    notify(&format!("READY=1\nSTATUS=serving at {}", uris.join(" ")));
+    let disk = disk.map(|disk| disk.equip(&mut server, &mut plant)).transpose()?;
+    let mut steward = Steward::new(signals, control, operator, found.stale, uris, reactions);
+    steward.open(Opening { ready: Box::new(ready), run: service.run.clone() }, disk)?;
     let summary = match service.socket_threads {
         0 => {
             steward.watch_own_clients(server.meter());
             server.run(&mut plant, &mut steward).map_err(Error::from)
         }
-        count => Sockets::start(count, &server, &mut plant).and_then(|sockets| {
+        count => Sockets::start(count, &mut server, &mut plant).and_then(|sockets| {
             steward.watch_clients(sockets.census(), sockets.meters());
             let attended = server.attend(&mut plant, &mut steward).map_err(Error::from);
             let served = sockets.stop(&mut plant);

@@ -101,7 +101,7 @@ impl Drop for Alarm {
 
 impl Sockets {
     /// Starts so many threads, all of which listen where `server` does.
-    pub fn start(count: usize, server: &Server, plant: &mut Plant) -> Result<Self, Error> {
+    pub fn start(count: usize, server: &mut Server, plant: &mut Plant) -> Result<Self, Error> {
         let counts = (0..count).map(|_| AtomicUsize::new(0)).collect();
         let census = Census { counts, lost: AtomicBool::new(false) };
         let mut sockets = Self {
@@ -111,7 +111,7 @@ impl Sockets {
             census: Arc::new(census),
             stop: Arc::new(AtomicBool::new(false)),
         };
-        match (0..count).try_for_each(|thread| sockets.add(thread, server, plant)) {
+        match (0..count).try_for_each(|thread| sockets.add(thread, server.share_for(thread, count)?, plant)) {
             Ok(()) => Ok(sockets),
             Err(error) => {
                 sockets.stop(plant)?;
@@ -120,8 +120,8 @@ impl Sockets {
         }
     }
 
-    fn add(&mut self, thread: usize, server: &Server, plant: &mut Plant) -> Result<(), Error> {
-        let (mut server, mut volume) = (server.share()?, plant.connect()?);
+    fn add(&mut self, thread: usize, mut server: Server, plant: &mut Plant) -> Result<(), Error> {
+        let mut volume = plant.connect()?;
         self.meters.push(server.meter());
         let bell = volume.bell();
         let mut hooks = SocketHooks {

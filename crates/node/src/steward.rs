@@ -1,7 +1,11 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`,
 //! spares, and the log.
 
+mod opening;
 mod report;
+
+use opening::Doors;
+pub use opening::Opening;
 
 use crate::checks::{Caution, Consent, Manner};
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
@@ -20,6 +24,7 @@ use crate::signals::{Signals, Wish, name_of};
 use crate::sockets::Census;
 use crate::status::{Clientele, Requests, of_running};
 use crate::trouble::TroubleLog;
+use crate::ublk::Attendant;
 use array::EngineError;
 use block::DevIndex;
 use device::Identity;
@@ -103,6 +108,8 @@ pub struct Steward {
     meters: Vec<Arc<Meter>>,
     trouble: TroubleLog,
     watchdog: Option<Watchdog>,
+    /// When and where clients find the volume.
+    doors: Doors,
 }
 
 impl Steward {
@@ -135,6 +142,7 @@ impl Steward {
             meters: Vec::new(),
             trouble: TroubleLog::default(),
             watchdog: Watchdog::of_environment(),
+            doors: Doors::default(),
         }
     }
 
@@ -151,11 +159,6 @@ impl Steward {
     /// Clients of the volume.
     fn connected(&self) -> usize {
         self.connected + self.elsewhere.as_ref().map_or(0, |census| census.total())
-    }
-
-    /// Serve until this process ends.
-    pub fn watch_child(&mut self, child: Child) {
-        self.child = Some(child);
     }
 
     /// How the process of `--run` ended; waits for it if the server was stopped first.
@@ -406,13 +409,22 @@ impl Steward {
         let connected = self.connected();
         for client in &mut self.clients {
             let Some(Wait::StopAsked { force }) = client.wait else { continue };
-            if connected == 0 || force {
-                client.wait = Some(Wait::Stop);
-                self.stopping = true;
+            let user = self.doors.disk.as_ref().and_then(Attendant::user);
+            let why = if connected > 0 {
+                Some(still_connected(connected))
             } else {
-                client.wait = None;
-                client.answer(&Reply::refused(still_connected(connected)));
-                self.rewatch = true;
+                user.map(|user| opening::still_used(&user))
+            };
+            match why {
+                Some(why) if !force => {
+                    client.wait = None;
+                    client.answer(&Reply::refused(why));
+                    self.rewatch = true;
+                }
+                Some(_) | None => {
+                    client.wait = Some(Wait::Stop);
+                    self.stopping = true;
+                }
             }
         }
     }
@@ -475,12 +487,11 @@ impl Steward {
     }
 
     fn take_signals(&mut self) -> Flow {
-        let mut flow = Flow::Continue;
         for wish in self.signals.take() {
             match wish {
                 Wish::Stop(why) => {
                     log(&format!("stopping: {why}"));
-                    flow = Flow::Stop;
+                    self.stopping = true;
                 }
                 Wish::LookAtChild => {
                     self.reactions.reap();
@@ -488,7 +499,7 @@ impl Steward {
                     {
                         self.child = None;
                         self.child_exit = Some(exit);
-                        flow = Flow::Stop;
+                        self.stopping = true;
                     }
                 }
                 Wish::Nothing(signal) => {
@@ -496,12 +507,15 @@ impl Steward {
                 }
             }
         }
-        flow
+        self.flow()
     }
 
     fn flow(&mut self) -> Flow {
         if std::mem::take(&mut self.stopping) {
-            return Flow::Stop;
+            match self.stop() {
+                Flow::Stop => return Flow::Stop,
+                Flow::Continue | Flow::Rewatch => {}
+            }
         }
         if std::mem::take(&mut self.rewatch) { Flow::Rewatch } else { Flow::Continue }
     }
@@ -603,6 +617,7 @@ fn still_connected(count: usize) -> String {
 
 impl Hooks<Plant> for Steward {
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
+        out.extend(self.doors.disk.as_ref().map(|disk| (disk.news_fd(), Interest::Read)));
         out.push((self.signals.as_fd(), Interest::Read));
         out.push((self.control.listener().as_fd(), Interest::Read));
         for client in &self.clients {
@@ -613,6 +628,9 @@ impl Hooks<Plant> for Steward {
     fn on_ready(&mut self, fd: RawFd, plant: &mut Plant) -> Flow {
         if fd == self.signals.as_fd().as_raw_fd() {
             return self.take_signals();
+        }
+        if self.doors.disk.as_ref().is_some_and(|disk| disk.news_fd().as_raw_fd() == fd) {
+            return self.look_at_disk();
         }
         if fd == self.control.listener().as_raw_fd() {
             self.accept();

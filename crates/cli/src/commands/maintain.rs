@@ -5,7 +5,7 @@ use super::members::finish;
 use super::reach::server_that_runs;
 use crate::progress::Progress;
 use clap::Args;
-use format::CheckpointKind;
+use format::{ArrayUuid, CheckpointKind};
 use lab::failure::{EXIT_FAILED, Failure};
 use node::called::members;
 use node::control::Request;
@@ -16,6 +16,7 @@ use node::output;
 use node::registry::forget_dead;
 use node::session::{Patience, Reach, Session, server_of};
 use node::status::LastWork;
+use node::ublk;
 use node::units::{parse_rate, parse_rate_or_off, show_rate};
 use node::waiting::{Successor, wait_for_successor, wait_for_work};
 use std::path::PathBuf;
@@ -103,7 +104,8 @@ pub struct StopArguments {
     /// A member of the array, or its name or UUID.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
-    /// Even while clients are connected: a file system that is mounted there loses its device.
+    /// Even while clients are connected: a file system that is mounted there loses its device. If there is no
+    /// server: remove the disk that one has left (`serve --ublk`).
     #[arg(long)]
     force: bool,
     /// Print the status before the stop as JSON.
@@ -265,7 +267,7 @@ pub fn stop(arguments: &StopArguments) -> Result<Exit, Failure> {
     let mut client = match server_of(&paths)? {
         Reach::Server(client) => client,
         Reach::Copy(why) => return Err(Failure::new(why)),
-        Reach::Nobody => return Err(nothing_to_stop(&paths)),
+        Reach::Nobody => return remove_left_disk(&paths, arguments),
     };
     let status = client.status()?;
     client.order(&Request::Stop { force: arguments.force })?;
@@ -277,12 +279,34 @@ pub fn stop(arguments: &StopArguments) -> Result<Exit, Failure> {
     Ok(0)
 }
 
+/// The arrays that the members are of.
+fn arrays_of(paths: &[PathBuf]) -> Vec<ArrayUuid> {
+    let candidates = paths.iter().filter_map(|path| look_at(path).ok());
+    candidates.filter_map(|found| found.superblock().map(|found| found.array)).collect()
+}
+
+/// What a server that is gone may have left is a disk of the kernel, which waits for the next one.
+fn remove_left_disk(paths: &[PathBuf], arguments: &StopArguments) -> Result<Exit, Failure> {
+    let array = arrays_of(paths).first().copied();
+    if arguments.force
+        && let Some(disk) = array.map(ublk::remove_left).transpose()?.flatten()
+    {
+        output::line(format_args!("{disk}, left by a server that is gone, is removed; its users get errors"));
+        return Ok(0);
+    }
+    let failure = nothing_to_stop(paths);
+    Err(match array.and_then(ublk::left_by) {
+        Some(disk) => {
+            Failure::new(format!("{failure}; {disk} waits for the next server, and --force removes it"))
+        }
+        None => failure,
+    })
+}
+
 /// Says that there is no server, and clears away what one that was killed left behind.
 fn nothing_to_stop(paths: &[PathBuf]) -> Failure {
     let first = paths.first().map_or_else(String::new, |path| path.display().to_string());
-    let candidates = paths.iter().filter_map(|path| look_at(path).ok());
-    let arrays: Vec<_> = candidates.filter_map(|found| found.superblock().map(|found| found.array)).collect();
-    match arrays.into_iter().find_map(forget_dead) {
+    match arrays_of(paths).into_iter().find_map(forget_dead) {
         Some(record) => Failure::new(format!(
             "{first}: its server ({}) ended without being stopped; there is nothing to stop, and the control socket it \
              left is removed now; the next start recovers",

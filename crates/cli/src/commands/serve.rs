@@ -18,6 +18,7 @@ use lab::options::rewrites::RewriteChoice;
 use monitor::Monitor;
 use node::activation::{Passed, passed};
 use node::assemble::Assembled;
+use node::disk_wish::{DiskCache, DiskWish};
 use node::driver::DriverOptions;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
@@ -25,7 +26,7 @@ use node::open::{Force, Incomplete, describe, lock, lock_to_read, member_name};
 use node::output;
 use node::registry::socket_path;
 use node::scan::members_of;
-use node::serve::{Address, Endpoints, Service, parse_address, serve};
+use node::serve::{Address, Endpoints, Places, Service, parse_address, serve};
 use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
 use node::volume::Use;
 use std::num::NonZero;
@@ -123,6 +124,17 @@ struct ClientChoices {
     #[cfg(feature = "vhost-user")]
     #[arg(long, value_name = "PATH")]
     vhost_user_blk: Vec<PathBuf>,
+    /// Be the disk /dev/ublkbN of this machine: with that number, the one that a server of this array has
+    /// left, or any that is free. Members come before it, unless a number follows. Needs root, and Linux 6.5
+    /// or later with its module ublk_drv.
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "auto",
+          value_parser = parse_disk_number)]
+    ublk: Option<DiskNumber>,
+    /// What answers of the disk promise: `none`: they are durable, and the disk outlives a server that is
+    /// killed: the next one goes on with it; `volatile`: writes are durable after a flush, and the disk ends
+    /// with its server.
+    #[arg(long, value_enum, default_value = "none", value_name = "CACHE", requires = "ublk")]
+    ublk_cache: DiskCacheName,
     /// Threads that run the array, at most as many as it has shards; `auto`: as many as this machine has
     /// processors. With 1 the thread that does everything else runs it, too.
     #[arg(long, default_value = "auto", value_name = "N", value_parser = parse_threads)]
@@ -200,7 +212,47 @@ impl Threads {
     }
 }
 
+/// The number of a disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct DiskNumber(Option<u32>);
+
+fn parse_disk_number(text: &str) -> Result<DiskNumber, String> {
+    /// As many as the kernel has numbers for.
+    const COUNT: u32 = 1 << 20;
+    match text.parse() {
+        _ if text == "auto" => Ok(DiskNumber(None)),
+        Ok(number) if number < COUNT => Ok(DiskNumber(Some(number))),
+        Ok(_) | Err(_) => Err(format!(
+            "found {text:?}, expected the number of a disk, from 0 to {}, or nothing: then an option follows, or the end",
+            COUNT - 1
+        )),
+    }
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum DiskCacheName {
+    None,
+    Volatile,
+}
+
 impl ClientChoices {
+    /// The disk that the array is to be.
+    fn disk(&self) -> Option<DiskWish> {
+        self.ublk.map(|DiskNumber(number)| DiskWish {
+            number,
+            cache: match self.ublk_cache {
+                DiskCacheName::None => DiskCache::None,
+                DiskCacheName::Volatile => DiskCache::Volatile,
+            },
+            queues: u16::from(self.socket_threads).max(1),
+        })
+    }
+
+    /// Whether nobody would find the array.
+    fn is_nowhere(&self) -> bool {
+        self.addresses().is_empty() && self.ublk.is_none()
+    }
+
     /// Where clients connect.
     fn addresses(&self) -> Vec<Address> {
         #[cfg_attr(not(feature = "vhost-user"), expect(unused_mut, reason = "nothing is added then"))]
@@ -302,7 +354,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(whole) = named::completed(arguments, passed.is_empty())? {
         return serve_array(&whole, passed);
     }
-    if arguments.clients.addresses().is_empty() && arguments.run.is_none() && passed.is_empty() {
+    if arguments.clients.is_nowhere() && arguments.run.is_none() && passed.is_empty() {
         return Err(Failure::new(
             "the following required arguments were not provided: --nbd <ADDRESS>; see `elastripe help serve`",
         )
@@ -337,7 +389,8 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     let need = arguments.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
     let addresses = arguments.clients.addresses();
     let guard = arguments.clients.guards.guard(&addresses, &passed)?;
-    let endpoints = Endpoints::open(&locked, &addresses, passed, &guard)?;
+    let places = Places { addresses: &addresses, passed, guard: &guard, disk: arguments.clients.disk() };
+    let endpoints = Endpoints::open(&locked, places)?;
     let monitor = arguments.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
     let assembled = locked.assemble(options, DriverOptions::default())?;
@@ -356,7 +409,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         talk.say(format_args!("page at http://{0}/, metrics at http://{0}/metrics", monitor.address()));
         monitor.start(socket_path(uuid))?;
     }
-    let served = serve(assembled, endpoints, &service, |uris| {
+    let served = serve(assembled, endpoints, &service, move |uris| {
         uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     })?;
     if arguments.run.is_none() {

@@ -15,6 +15,7 @@ mod create_makes_and_refuses;
 mod devices_fail_and_are_replaced;
 mod devices_lack_room_or_hang;
 mod devices_say_why_they_failed;
+mod disks_of_the_kernel;
 mod elastic_files;
 mod every_request_is_answered;
 mod files_in_service_stay;

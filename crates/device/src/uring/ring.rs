@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd as _, RawFd};
 const WORKERS: usize = 64;
 
 /// Whether entering the ring is worth another try.
-pub(super) fn is_transient(error: &io::Error) -> bool {
+pub(crate) fn is_transient(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
 }
 

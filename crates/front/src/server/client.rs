@@ -4,6 +4,8 @@ use super::stream::Stream;
 use crate::VolumeError;
 use crate::desk::{ConnectionId, Context, Desk};
 use crate::session::{Fault, Wants};
+#[cfg(feature = "ublk")]
+use crate::ublk::Disk;
 #[cfg(feature = "vhost-user")]
 use crate::vhost::Guest;
 use rustix::event::epoll::EventFlags;
@@ -18,6 +20,9 @@ pub(super) enum Line {
     /// Rings in memory that it shares.
     #[cfg(feature = "vhost-user")]
     Rings(Box<Guest>),
+    /// A queue of a disk of the kernel.
+    #[cfg(feature = "ublk")]
+    Disk(Box<Disk>),
 }
 
 /// The place of a client where there is one for one only; free again when dropped.
@@ -77,6 +82,8 @@ impl Client {
                 }
                 guest.hear(&self.socket)
             }
+            #[cfg(feature = "ublk")]
+            Line::Disk(_) => Ok(()),
         }
     }
 
@@ -86,6 +93,8 @@ impl Client {
             Line::Stream(stream) => stream.pump(cx),
             #[cfg(feature = "vhost-user")]
             Line::Rings(guest) => guest.pump(&self.socket, cx),
+            #[cfg(feature = "ublk")]
+            Line::Disk(disk) => disk.pump(cx),
         }
     }
 
@@ -104,6 +113,8 @@ impl Client {
                 guest.tell()?;
                 Ok(false)
             }
+            #[cfg(feature = "ublk")]
+            Line::Disk(disk) => disk.tell().map(|()| false),
         }
     }
 
@@ -113,6 +124,8 @@ impl Client {
             Line::Stream(stream) => stream.session.piece_done(tag, result, cx),
             #[cfg(feature = "vhost-user")]
             Line::Rings(guest) => guest.piece_done(tag, result, cx),
+            #[cfg(feature = "ublk")]
+            Line::Disk(disk) => disk.piece_done(tag, result, cx),
         }
     }
 
@@ -128,6 +141,11 @@ impl Client {
                 guest.stop();
                 Ok(())
             }
+            #[cfg(feature = "ublk")]
+            Line::Disk(disk) => {
+                disk.stop();
+                Ok(())
+            }
         }
     }
 
@@ -137,6 +155,8 @@ impl Client {
             Line::Stream(stream) => stream.session.abandon(cx),
             #[cfg(feature = "vhost-user")]
             Line::Rings(guest) => guest.abandon(cx),
+            #[cfg(feature = "ublk")]
+            Line::Disk(disk) => disk.abandon(cx),
         }
     }
 
@@ -146,6 +166,8 @@ impl Client {
             Line::Stream(stream) => stream.wants == Wants::Nothing,
             #[cfg(feature = "vhost-user")]
             Line::Rings(_) => false,
+            #[cfg(feature = "ublk")]
+            Line::Disk(_) => false,
         }
     }
 
@@ -155,6 +177,8 @@ impl Client {
             Line::Stream(stream) => stream.session.in_handshake(),
             #[cfg(feature = "vhost-user")]
             Line::Rings(guest) => guest.in_handshake(),
+            #[cfg(feature = "ublk")]
+            Line::Disk(_) => false,
         }
     }
 
@@ -164,6 +188,8 @@ impl Client {
             Line::Stream(stream) => stream.is_finished(),
             #[cfg(feature = "vhost-user")]
             Line::Rings(guest) => guest.is_finished(),
+            #[cfg(feature = "ublk")]
+            Line::Disk(disk) => disk.is_finished(),
         }
     }
 
@@ -179,6 +205,8 @@ impl Client {
                     EventFlags::empty()
                 }
             }
+            #[cfg(feature = "ublk")]
+            Line::Disk(_) => EventFlags::IN,
         }
     }
 
@@ -189,6 +217,8 @@ impl Client {
             // What it reads and writes is copied at once.
             #[cfg(feature = "vhost-user")]
             Line::Rings(_) => false,
+            #[cfg(feature = "ublk")]
+            Line::Disk(_) => false,
         }
     }
 
@@ -198,6 +228,8 @@ impl Client {
             Line::Stream(_) => false,
             #[cfg(feature = "vhost-user")]
             Line::Rings(guest) => guest.stays_awake(),
+            #[cfg(feature = "ublk")]
+            Line::Disk(disk) => disk.stays_awake(),
         }
     }
 
@@ -207,6 +239,19 @@ impl Client {
             Line::Stream(_) => false,
             #[cfg(feature = "vhost-user")]
             Line::Rings(_) => true,
+            #[cfg(feature = "ublk")]
+            Line::Disk(_) => true,
+        }
+    }
+
+    /// Whether it is a disk of this server's own, not somebody who has come.
+    pub(super) fn is_own(&self) -> bool {
+        match &self.line {
+            Line::Stream(_) => false,
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(_) => false,
+            #[cfg(feature = "ublk")]
+            Line::Disk(_) => true,
         }
     }
 }

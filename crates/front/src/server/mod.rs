@@ -8,6 +8,7 @@ mod stream;
 use crate::session::Fault;
 use crate::{Counters, Export, Limits, Meter, Network, Tls, Volume};
 use listener::Listener;
+use reactor::Work;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::net::UnixListener;
@@ -203,13 +204,37 @@ impl Summary {
 pub struct Server {
     options: ServerOptions,
     listeners: Vec<Listener>,
+    /// Queues of block devices.
+    #[cfg(feature = "ublk")]
+    disks: Vec<crate::ublk::Served>,
     meter: Arc<Meter>,
 }
 
 impl Server {
     /// A server that listens nowhere yet.
     pub fn new(options: ServerOptions) -> Self {
-        Self { options, listeners: Vec::new(), meter: Arc::default() }
+        Self {
+            options,
+            listeners: Vec::new(),
+            #[cfg(feature = "ublk")]
+            disks: Vec::new(),
+            meter: Arc::default(),
+        }
+    }
+
+    /// Serves queues of block devices as well, on the thread that [runs](Self::run) this server.
+    #[cfg(feature = "ublk")]
+    pub fn serve_disks(&mut self, disks: impl IntoIterator<Item = crate::ublk::Served>) {
+        self.disks.extend(disks);
+    }
+
+    /// Whether nobody can come, and no block device is served.
+    fn has_nothing_to_serve(&self) -> bool {
+        #[cfg(feature = "ublk")]
+        if !self.disks.is_empty() {
+            return false;
+        }
+        self.listeners.is_empty()
     }
 
     /// Listens on a unix socket. The socket file of a dead server is replaced; ours is removed at the end.
@@ -251,7 +276,19 @@ impl Server {
     /// them.
     pub fn share(&self) -> std::io::Result<Self> {
         let listeners = self.listeners.iter().map(Listener::share).collect::<std::io::Result<_>>()?;
-        Ok(Self { options: self.options.clone(), listeners, meter: Arc::default() })
+        Ok(Self { listeners, ..Self::new(self.options.clone()) })
+    }
+
+    /// The same, for one of so many threads, which gets its share of the queues of block devices.
+    pub fn share_for(&mut self, thread: usize, threads: usize) -> std::io::Result<Self> {
+        debug_assert!(thread < threads);
+        #[cfg_attr(not(feature = "ublk"), expect(unused_mut, reason = "nothing is added then"))]
+        let mut share = self.share()?;
+        #[cfg(feature = "ublk")]
+        share
+            .disks
+            .extend(self.disks.extract_if(.., |disk| usize::from(disk.queue.index()) % threads == thread));
+        Ok(share)
     }
 
     fn export(&self, volume: &dyn Volume) -> Export {
@@ -265,8 +302,15 @@ impl Server {
         volume: &mut V,
         hooks: &mut H,
     ) -> Result<Summary, ServerError> {
-        let export = self.export(volume);
-        reactor::run(Vec::new(), export, self.options.limits, volume, hooks, Arc::clone(&self.meter))
+        let work = Work {
+            listeners: Vec::new(),
+            #[cfg(feature = "ublk")]
+            disks: Vec::new(),
+            export: self.export(volume),
+            limits: self.options.limits,
+            meter: Arc::clone(&self.meter),
+        };
+        reactor::run(work, volume, hooks)
     }
 
     /// Serves until a hook says stop: then nothing new is accepted, requests in flight are answered (for at
@@ -276,15 +320,21 @@ impl Server {
         volume: &mut V,
         hooks: &mut H,
     ) -> Result<Summary, ServerError> {
-        if self.listeners.is_empty() {
+        if self.has_nothing_to_serve() {
             return Err(ServerError::NoListener);
         }
         let (chunk_bytes, slot_bytes) = (volume.chunk_bytes(), volume.pool().slot_bytes());
         if !chunk_bytes.is_power_of_two() || chunk_bytes > slot_bytes {
             return Err(ServerError::ChunkSize { chunk_bytes, slot_bytes });
         }
-        let export = self.export(volume);
-        let listeners = std::mem::take(&mut self.listeners);
-        reactor::run(listeners, export, self.options.limits, volume, hooks, Arc::clone(&self.meter))
+        let work = Work {
+            listeners: std::mem::take(&mut self.listeners),
+            #[cfg(feature = "ublk")]
+            disks: std::mem::take(&mut self.disks),
+            export: self.export(volume),
+            limits: self.options.limits,
+            meter: Arc::clone(&self.meter),
+        };
+        reactor::run(work, volume, hooks)
     }
 }

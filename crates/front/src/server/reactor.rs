@@ -12,6 +12,8 @@ use crate::desk::{ConnectionId, Context, Desk};
 use crate::meter::Meter;
 use crate::nbd::{Connection, Encryption};
 use crate::session::Fault;
+#[cfg(feature = "ublk")]
+use crate::ublk::{Disk, Served};
 #[cfg(feature = "vhost-user")]
 use crate::vhost::Guest;
 use crate::{Done, Export, Limits, Volume};
@@ -47,6 +49,14 @@ struct Seat {
     client: Option<Box<Client>>,
 }
 
+/// Who is seated.
+#[derive(Default)]
+struct Headcount {
+    all: usize,
+    /// Those of them that are disks of this server's own.
+    own: usize,
+}
+
 /// Somebody who wants a place that is taken.
 struct Waiting {
     socket: OwnedFd,
@@ -65,7 +75,7 @@ struct Reactor<'a, V, H> {
     waiting: Option<Waiting>,
     seats: Vec<Seat>,
     seats_free: Vec<u32>,
-    client_count: usize,
+    clients: Headcount,
     /// Seats of clients whose requests come without an event.
     ringing: Vec<ConnectionId>,
     touched: Vec<u32>,
@@ -82,15 +92,23 @@ struct Reactor<'a, V, H> {
     summary: Summary,
 }
 
+/// What is served, and how.
+pub(super) struct Work {
+    pub listeners: Vec<Listener>,
+    #[cfg(feature = "ublk")]
+    pub disks: Vec<Served>,
+    pub export: Export,
+    pub limits: Limits,
+    pub meter: Arc<Meter>,
+}
+
 /// Serves until stopped.
 pub(super) fn run<V: Volume, H: Hooks<V>>(
-    listeners: Vec<Listener>,
-    export: Export,
-    limits: Limits,
+    work: Work,
     volume: &mut V,
     hooks: &mut H,
-    meter: Arc<Meter>,
 ) -> Result<Summary, ServerError> {
+    let Work { listeners, export, limits, meter, .. } = work;
     let epoll = Arc::new(create_epoll()?);
     let mut desk = Desk::new(export, limits, volume);
     desk.meter = meter;
@@ -105,7 +123,7 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
         waiting: None,
         seats: Vec::new(),
         seats_free: Vec::new(),
-        client_count: 0,
+        clients: Headcount::default(),
         ringing: Vec::new(),
         touched: Vec::new(),
         desk,
@@ -121,6 +139,10 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
     };
     reactor.watch_listeners()?;
     reactor.rewatch()?;
+    #[cfg(feature = "ublk")]
+    for disk in work.disks {
+        reactor.seat_disk(disk)?;
+    }
     while !reactor.is_over() {
         reactor.turn()?;
     }
@@ -338,18 +360,11 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         berth: Option<Berth>,
     ) -> io::Result<()> {
         let max = self.desk.limits.connections_max;
-        if self.client_count >= max {
+        if self.visitors() >= max {
             self.turn_away(&peer, &Fault::TooManyConnections { max });
             return Ok(()); // dropping the socket closes it
         }
-        let index = self.seats_free.pop().unwrap_or_else(|| {
-            self.seats.push(Seat::default());
-            u32::try_from(self.seats.len() - 1).expect("connections are bounded")
-        });
-        let seat = &mut self.seats[index as usize];
-        // Tokens of clients stay below the others.
-        seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 2);
-        let id = ConnectionId { index, generation: seat.generation };
+        let id = self.free_seat();
         let listener = &self.listeners[listener];
         let line = match listener.protocol {
             Protocol::Nbd => {
@@ -363,6 +378,39 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
                 Line::Rings(Box::new(Guest::new(id, &socket, &self.desk.export, epoll, token)?))
             }
         };
+        self.summary.connections += 1;
+        self.sit_down(id, socket, peer, line, berth)
+    }
+
+    /// Seats a queue of a disk, and has the kernel give its requests.
+    #[cfg(feature = "ublk")]
+    fn seat_disk(&mut self, served: Served) -> io::Result<()> {
+        let (id, socket) = (self.free_seat(), served.queue.descriptor()?);
+        let peer = format!("/dev/ublkb{}, queue {}", served.queue.number(), served.queue.index());
+        let disk = Disk::begin(id, served).map_err(io::Error::other)?;
+        self.sit_down(id, socket, peer, Line::Disk(Box::new(disk)), None)
+    }
+
+    /// A place that nobody has, and who is going to have it.
+    fn free_seat(&mut self) -> ConnectionId {
+        let index = self.seats_free.pop().unwrap_or_else(|| {
+            self.seats.push(Seat::default());
+            u32::try_from(self.seats.len() - 1).expect("connections are bounded")
+        });
+        let seat = &mut self.seats[index as usize];
+        // Tokens of clients stay below the others.
+        seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 2);
+        ConnectionId { index, generation: seat.generation }
+    }
+
+    fn sit_down(
+        &mut self,
+        id: ConnectionId,
+        socket: OwnedFd,
+        peer: String,
+        line: Line,
+        berth: Option<Berth>,
+    ) -> io::Result<()> {
         let interest = epoll::EventFlags::IN;
         add(&self.epoll, &socket, token_of(id), interest)?;
         let (opened_ns, progress_ns) = (self.now_ns, self.now_ns);
@@ -380,12 +428,18 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         if client.has_rings() {
             self.ringing.push(id);
         }
-        seat.client = Some(Box::new(client));
-        self.client_count += 1;
-        self.hooks.on_clients(self.client_count);
-        self.summary.connections += 1;
-        self.touch(index);
+        self.clients.own += usize::from(client.is_own());
+        let seat = usize::try_from(id.index).expect("connections are bounded");
+        self.seats[seat].client = Some(Box::new(client));
+        self.clients.all += 1;
+        self.hooks.on_clients(self.visitors());
+        self.touch(id.index);
         Ok(())
+    }
+
+    /// Those who have come from outside.
+    fn visitors(&self) -> usize {
+        self.clients.all - self.clients.own
     }
 
     fn touch(&mut self, index: u32) {
@@ -419,9 +473,10 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         let mut cx = Context { volume: &mut *self.volume, desk: &mut self.desk };
         client.abandon(&mut cx);
         self.seats_free.push(id.index);
-        self.client_count -= 1;
+        self.clients.all -= 1;
+        self.clients.own -= usize::from(client.is_own());
         self.ringing.retain(|&other| other != id);
-        self.hooks.on_clients(self.client_count);
+        self.hooks.on_clients(self.visitors());
         if let Some(fault) = fault {
             self.summary.faults += 1;
             self.hooks.on_fault(&client.peer, fault);
@@ -602,7 +657,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
 
     fn is_over(&self) -> bool {
         self.stop_by_ns.is_some_and(|by_ns| {
-            let quiet = self.client_count == 0 && self.desk.pieces_in_flight() == 0;
+            let quiet = self.clients.all == 0 && self.desk.pieces_in_flight() == 0;
             quiet || self.now_ns >= by_ns
         })
     }

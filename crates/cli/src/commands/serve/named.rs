@@ -33,7 +33,7 @@ pub fn completed(arguments: &Arguments, needs_socket: bool) -> Result<Option<Arg
     }
     // By its UUID it has a socket of its own anyway.
     let can_be_a_file = !wanted.contains('/') && wanted.parse::<format::ArrayUuid>().is_err();
-    if needs_socket && whole.clients.addresses().is_empty() && whole.run.is_none() && can_be_a_file {
+    if needs_socket && whole.clients.is_nowhere() && whole.run.is_none() && can_be_a_file {
         whole.clients.nbd = vec![Address::Unix(run_dir().join(format!("{wanted}.nbd")))];
     }
     Ok(Some(whole))
@@ -51,7 +51,10 @@ fn name_alone(arguments: &Arguments) -> Option<String> {
 fn with_settings(settings: &Settings, arguments: &Arguments) -> Result<Arguments, Failure> {
     // Of what may be given several times the command line's count alone.
     let but: &[&str] = if arguments.clients.nbd.is_empty() { &[] } else { &["nbd"] };
-    again(&settings.words(but)).map_err(|error| {
+    // The name follows the words of the file, and is no number of a disk.
+    let mut words = settings.words(but);
+    words.iter_mut().filter(|word| *word == "--ublk").for_each(|word| word.push_str("=auto"));
+    again(&words).map_err(|error| {
         let text = error.to_string();
         let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         Failure::new(format!("{}: {why}", settings.path.display())).with_exit(EXIT_MISUSED)

@@ -1,0 +1,345 @@
+//! A queue of a device as a client of the reactor.
+
+use super::{Served, Violation};
+use crate::command::Command;
+use crate::desk::{ConnectionId, Context, Piece, Refusal, Request};
+use crate::session::{Fault, spans};
+use crate::{Punch, VolumeError, VolumeRequest};
+use block::Durability;
+use block::slab::Key;
+use device::ublk::{Ask, Event, Operation, Queue, SECTOR_BYTES};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::ops::Range;
+
+/// Parts of a piece that are copied at once.
+const COPY_SLICES: usize = 32;
+
+/// A request that is being cut into pieces.
+#[derive(Clone, Copy)]
+struct Current {
+    request: Key<Request>,
+    next_bytes: u64,
+    left_bytes: u32,
+}
+
+/// Whether there is room for more.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    Left,
+    None,
+}
+
+/// Where a copy goes, as seen from the volume.
+#[derive(Clone, Copy)]
+enum Direction {
+    In,
+    Out,
+}
+
+/// See the module's documentation.
+pub(crate) struct Disk {
+    id: ConnectionId,
+    queue: Queue,
+    /// What a request that says nothing of it is promised.
+    durability: Durability,
+    /// Taken in, not begun.
+    asked: VecDeque<(u16, Ask)>,
+    current: Option<Current>,
+    /// Requests that were begun and are not answered.
+    open: usize,
+    slots_held: usize,
+    /// Places that the kernel will not use any more.
+    over: u16,
+    stopping: bool,
+}
+
+impl Disk {
+    /// A disk that asks the kernel for requests; from now on all is done on this thread.
+    pub fn begin(id: ConnectionId, served: Served) -> Result<Self, Violation> {
+        let Served { mut queue, cache } = served;
+        let index = queue.index();
+        queue.fetch_all().map_err(|source| Violation::Deaf { queue: index, source })?;
+        Ok(Self {
+            id,
+            queue,
+            durability: cache.durability(),
+            asked: VecDeque::new(),
+            current: None,
+            open: 0,
+            slots_held: 0,
+            over: 0,
+            stopping: false,
+        })
+    }
+
+    /// Takes in what the kernel has, and begins it as far as there is room.
+    pub fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        while let Some(event) = self.queue.next_event() {
+            match event {
+                Event::Asked(tag, ask) => self.asked.push_back((tag, ask)),
+                Event::Over(_) => self.over += 1,
+                Event::Refused(tag, source) => {
+                    let queue = self.queue.index();
+                    return Err(Fault::of_protocol(Violation::Refused { queue, tag, source }));
+                }
+            }
+        }
+        self.carry_on(cx);
+        Ok(())
+    }
+
+    /// Goes on with the request that had no room, then with those behind it.
+    fn carry_on(&mut self, cx: &mut Context<'_>) -> Room {
+        loop {
+            while let Some(current) = self.current {
+                if self.next_piece(current, cx) == Room::None {
+                    return Room::None;
+                }
+            }
+            if self.stopping {
+                return Room::Left;
+            }
+            let Some((tag, ask)) = self.asked.pop_front() else { return Room::Left };
+            self.begin_request(tag, ask, cx);
+        }
+    }
+
+    /// Looks at what a request asks for, and begins it or answers it.
+    fn begin_request(&mut self, tag: u16, ask: Ask, cx: &mut Context<'_>) {
+        let command = match ask.operation {
+            Operation::Read => Command::Read,
+            Operation::Write => Command::Write,
+            Operation::Flush => Command::Flush,
+            Operation::Discard => Command::Discard,
+            Operation::WriteZeroes => Command::WriteZeroes,
+            Operation::Unknown(_) => return self.refuse(tag, Errno::OPNOTSUPP, cx),
+        };
+        let range = if command == Command::Flush { Some((0, 0)) } else { whole_range(&ask, cx) };
+        let Some((offset_bytes, length_bytes)) = range else { return self.refuse(tag, Errno::IO, cx) };
+        if cx.desk.export.read_only && !matches!(command, Command::Read | Command::Flush) {
+            return self.refuse(tag, Errno::ROFS, cx);
+        }
+        let durability = if ask.durable { Durability::Durable } else { self.durability };
+        self.open += 1;
+        let request = cx.desk.open_request(Request {
+            connection: self.id,
+            cookie: tag.into(),
+            command: Some(command),
+            durability,
+            offset_bytes,
+            length_bytes,
+            ..Request::default()
+        });
+        let (start, length) = (offset_bytes, u64::from(length_bytes));
+        let punch = if ask.keep_space { Punch::Forbidden } else { Punch::Allowed };
+        let what = match command {
+            Command::Flush => VolumeRequest::Flush,
+            Command::Discard => {
+                VolumeRequest::Discard { offset_bytes: start, length_bytes: length, durability }
+            }
+            Command::WriteZeroes => {
+                VolumeRequest::WriteZeroes { offset_bytes: start, length_bytes: length, punch, durability }
+            }
+            Command::Read | Command::Write | Command::Cache | Command::Extents => {
+                self.current = Some(Current { request, next_bytes: start, left_bytes: length_bytes });
+                return;
+            }
+        };
+        let piece = cx.desk.open_slotless_piece(request, (0, 0));
+        cx.desk.start(cx.volume, piece, what);
+        cx.desk.requests[request].all_started = true;
+    }
+
+    fn refuse(&mut self, tag: u16, why: Errno, cx: &mut Context<'_>) {
+        cx.desk.counters.errors += 1;
+        self.queue.answer(tag, -why.raw_os_error());
+    }
+
+    /// Makes and starts the next piece of a read or write, if there are slots.
+    fn next_piece(&mut self, current: Current, cx: &mut Context<'_>) -> Room {
+        let Current { request, next_bytes, left_bytes } = current;
+        let entry = cx.desk.requests[request];
+        if entry.error.is_some() {
+            cx.desk.leave_queue(self.id);
+            cx.desk.requests[request].all_started = true;
+            self.current = None;
+            self.finish_if_complete(request, cx);
+            return Room::Left;
+        }
+        let length_bytes = cx.desk.piece_length(next_bytes, left_bytes);
+        let range = (next_bytes, length_bytes);
+        let piece = match cx.desk.open_piece(cx.volume, request, &mut self.slots_held, range) {
+            Ok(piece) => piece,
+            Err(Refusal::Queue) => return Room::None,
+            Err(Refusal::Share) => {
+                cx.desk.leave_queue(self.id);
+                return Room::None;
+            }
+        };
+        let (offset_bytes, durability) = (next_bytes, entry.durability);
+        let what = if entry.command == Some(Command::Write) {
+            if self.copy(piece, &entry, Direction::In, cx).is_err() {
+                cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
+                cx.desk.requests[request].error = Some(VolumeError::Io);
+                return Room::Left;
+            }
+            VolumeRequest::Write { offset_bytes, length_bytes: length_bytes.into(), durability }
+        } else {
+            VolumeRequest::Read { offset_bytes, length_bytes: length_bytes.into() }
+        };
+        let left_bytes = left_bytes - length_bytes;
+        let next_bytes = next_bytes + u64::from(length_bytes);
+        self.current = (left_bytes > 0).then_some(Current { request, next_bytes, left_bytes });
+        cx.desk.requests[request].all_started = left_bytes == 0;
+        cx.desk.start(cx.volume, piece, what);
+        Room::Left
+    }
+
+    /// Copies a piece between its slots and the kernel's pages.
+    fn copy(
+        &self,
+        piece: Key<Piece>,
+        request: &Request,
+        direction: Direction,
+        cx: &mut Context<'_>,
+    ) -> io::Result<()> {
+        let chunk_bytes = cx.desk.chunk_bytes();
+        let piece = &cx.desk.pieces[piece];
+        let first = cx.desk.within_chunk(piece.offset_bytes);
+        let length = usize::try_from(piece.length_bytes).expect("memory has 32 bits at least");
+        let mut at =
+            u32::try_from(piece.offset_bytes - request.offset_bytes).expect("it lies in the request");
+        let pool = cx.volume.pool();
+        let (mut ranges, mut used) = ([const { 0..0 }; COPY_SLICES], 0);
+        for (slot, start, length) in spans(first, length, chunk_bytes) {
+            let from = pool.offset(piece.slots[slot]) + start;
+            if used > 0 && ranges[used - 1].end == from {
+                ranges[used - 1].end += length;
+                continue;
+            }
+            if used == COPY_SLICES {
+                at += self.copy_ranges(key_of(request), at, &ranges, direction, pool)?;
+                (ranges, used) = ([const { 0..0 }; COPY_SLICES], 0);
+            }
+            ranges[used] = from..from + length;
+            used += 1;
+        }
+        self.copy_ranges(key_of(request), at, &ranges, direction, pool)?;
+        Ok(())
+    }
+
+    /// Copies some parts of a piece; how many bytes that were.
+    fn copy_ranges(
+        &self,
+        tag: u16,
+        at: u32,
+        ranges: &[Range<usize>; COPY_SLICES],
+        direction: Direction,
+        pool: &mut block::Pool,
+    ) -> io::Result<u32> {
+        match direction {
+            Direction::In => {
+                let slots = pool.region_mut().get_disjoint_mut(ranges.clone());
+                let slots = slots.expect("slots do not overlap and lie in the region");
+                self.queue.take(tag, at, &mut slots.map(IoSliceMut::new))?;
+            }
+            Direction::Out => {
+                let region = pool.region();
+                let slices =
+                    std::array::from_fn::<_, COPY_SLICES, _>(|i| IoSlice::new(&region[ranges[i].clone()]));
+                self.queue.give(tag, at, &slices)?;
+            }
+        }
+        let length: usize = ranges.iter().map(Range::len).sum();
+        Ok(u32::try_from(length).expect("requests are shorter than 4 GiB"))
+    }
+
+    /// The volume has finished a piece.
+    pub fn piece_done(&mut self, tag: u64, result: Result<(), VolumeError>, cx: &mut Context<'_>) {
+        let piece = cx.desk.arrived(tag, result.err());
+        let index = cx.desk.pieces[piece].request;
+        let request = cx.desk.requests[index];
+        let has_data = request.command == Some(Command::Read) && request.error.is_none();
+        if has_data && self.copy(piece, &request, Direction::Out, cx).is_err() {
+            cx.desk.requests[index].error = Some(VolumeError::Io);
+        }
+        cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
+        self.finish_if_complete(index, cx);
+    }
+
+    fn finish_if_complete(&mut self, index: Key<Request>, cx: &mut Context<'_>) {
+        let request = cx.desk.requests[index];
+        if request.pieces_open > 0 || !request.all_started {
+            return;
+        }
+        let moved = matches!(request.command, Some(Command::Read | Command::Write));
+        let result = match request.error {
+            Some(error) => -errno_of(error).raw_os_error(),
+            None if moved => i32::try_from(request.length_bytes).expect("transfers are shorter than 2 GiB"),
+            None => 0,
+        };
+        cx.desk.count(&request, request.error);
+        cx.desk.close_request(index);
+        self.open -= 1;
+        self.queue.answer(key_of(&request), result);
+    }
+
+    /// Tells the kernel of answers.
+    pub fn tell(&mut self) -> Result<(), Fault> {
+        let queue = self.queue.index();
+        self.queue.submit().map_err(|source| Fault::of_protocol(Violation::Deaf { queue, source }))
+    }
+
+    /// The thread is about to sleep: whether it must not, because the kernel has not taken in all answers.
+    pub fn stays_awake(&self) -> bool {
+        self.queue.has_news()
+    }
+
+    /// Whether the device is gone, or everything that was begun is answered after a stop.
+    pub fn is_finished(&self) -> bool {
+        let is_told = self.open == 0 && !self.queue.has_news();
+        is_told && (self.stopping || self.over == self.queue.depth())
+    }
+
+    /// Begins no more requests: they stay with the kernel.
+    pub fn stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Gives up what the volume has not got.
+    pub fn abandon(&mut self, cx: &mut Context<'_>) {
+        cx.desk.leave_queue(self.id);
+        self.asked.clear();
+        if let Some(Current { request, .. }) = self.current.take() {
+            let entry = &mut cx.desk.requests[request];
+            (entry.error, entry.all_started) = (Some(VolumeError::Shutdown), true);
+            if entry.pieces_open == 0 {
+                cx.desk.close_request(request);
+            }
+        }
+    }
+}
+
+/// The place of a request.
+fn key_of(request: &Request) -> u16 {
+    u16::try_from(request.cookie).expect("cookies are places here")
+}
+
+fn errno_of(error: VolumeError) -> Errno {
+    match error {
+        VolumeError::Io | VolumeError::Shutdown => Errno::IO,
+        VolumeError::NoSpace => Errno::NOSPC,
+        VolumeError::ReadOnly => Errno::ROFS,
+    }
+}
+
+/// What a request is about, in bytes, if it lies in the volume and is not empty.
+fn whole_range(ask: &Ask, cx: &Context<'_>) -> Option<(u64, u32)> {
+    let offset_bytes = ask.sector.checked_mul(SECTOR_BYTES)?;
+    let length_bytes = u64::from(ask.sectors) * SECTOR_BYTES;
+    let end = offset_bytes.checked_add(length_bytes)?;
+    let is_within = length_bytes > 0 && end <= cx.desk.export.size_bytes;
+    is_within.then(|| Some((offset_bytes, u32::try_from(length_bytes).ok()?))).flatten()
+}
