@@ -33,7 +33,7 @@ fn without_a_driver_the_array_is_not_touched() {
     let file = std::fs::read_dir(rig.path("etc")).unwrap().flatten().next().unwrap().path();
     let kept = std::fs::read_to_string(&file).unwrap();
     for line in ["ublk = true", "ublk = 3"] {
-        std::fs::write(&file, format!("{line}\n{kept}")).unwrap();
+        std::fs::write(&file, format!("{kept}\n{line}\n")).unwrap();
         let name = file.file_stem().unwrap().to_str().unwrap();
         rig.run(&["serve", name]).refused(&["modprobe ublk_drv"]);
     }
