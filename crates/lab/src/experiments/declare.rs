@@ -67,6 +67,8 @@ pub enum Engine {
     Statistics,
     /// The load's writes by disk of an array whose parity stays on one.
     Disks,
+    /// The stripes that the load's writes touch between commits, without an engine.
+    Stripes,
     /// A function of the words.
     Reckoned(fn(&[&str]) -> Result<Figures, Failure>),
 }
@@ -80,6 +82,7 @@ impl Engine {
             Self::Flash => "flash run",
             Self::Statistics => "trace info",
             Self::Disks => "writes by disk",
+            Self::Stripes => "stripes by interval",
             Self::Reckoned(_) => "reckoned",
         }
     }
@@ -132,7 +135,7 @@ pub enum Source {
         /// Requests at full length.
         count: u64,
     },
-    /// 16 KiB writes, Zipf 0.99, over a share of six SSDs of 1 GiB (256 MiB below full length), so many drive
+    /// 16 KiB writes, Zipf 0.99, over a share of six SSDs of 1 GiB (160 MiB at least below it), so many drive
     /// writes of it; sets `{all}` and `{before}`, the writes and those before the part that counts, and
     /// `{prefill}`, which has full SSDs written whole before.
     Pages {

@@ -9,7 +9,8 @@ use crate::number::float;
 use crate::{flash, replay, simulate};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::Value;
-use trace::{Op, StatsCollector, StatsOptions, compare};
+use std::collections::HashSet;
+use trace::{Op, PrepareOptions, StatsCollector, StatsOptions, compare, prepare_slice};
 
 /// What says how long the machine took, and where: no part of what a cell comes to.
 const NOT_COUNTED: [&str; 12] = [
@@ -26,6 +27,10 @@ const NOT_COUNTED: [&str; 12] = [
     "synthetic",
     "verify",
 ];
+
+/// Of each device, what it was given.
+const OF_DEVICES: [&str; 4] =
+    ["data_chunks_written", "parity_chunks_written", "log_chunks_written", "metadata_bytes_written"];
 
 /// Runs a cell.
 pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
@@ -51,6 +56,7 @@ pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
         }
         Engine::Statistics => statistics(cell, loaded(cell)?),
         Engine::Disks => disks(cell, loaded(cell)?),
+        Engine::Stripes => stripes(cell, loaded(cell)?),
         Engine::Reckoned(compute) => {
             let words: Vec<&str> = cell.words.iter().map(String::as_str).collect();
             compute(&words)
@@ -76,10 +82,19 @@ fn parse<A: Args + FromArgMatches>(command: &'static str, cell: &Cell) -> Result
     A::from_arg_matches(&matches).map_err(wrong)
 }
 
-/// All numbers of an object that depend on nothing but the inputs, named by their way.
+/// All numbers of an object that depend on nothing but the inputs, named by their way; of the fill the sums
+/// only.
 fn numbers(counted: &Value) -> Figures {
     let mut found = Figures::new();
     collect(counted, "", &mut found);
+    found.retain(|name, _| {
+        let is_wanted_of_device = || OF_DEVICES.iter().any(|wanted| name.ends_with(wanted));
+        match name.split_once('.') {
+            Some(("fill", rest)) => rest.starts_with("totals."),
+            Some(("devices", _)) => is_wanted_of_device(),
+            Some(_) | None => true,
+        }
+    });
     found
 }
 
@@ -130,11 +145,7 @@ fn statistics(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
 /// Pages written to each of the data disks of an array whose parity is on one disk, and to that one. The
 /// words are the number of data disks and the bytes of a page.
 fn disks(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
-    let number = |at: usize| cell.words.get(at).and_then(|word| word.parse::<u64>().ok()).filter(|&n| n > 0);
-    let (Some(count), Some(page)) = (number(0), number(1)) else {
-        let words = cell.words.join(" ");
-        return Err(Failure::new(format!("found {words:?}, expected a number of disks and bytes of a page")));
-    };
+    let [count, page] = two_numbers(cell, "a number of disks and bytes of a page")?;
     let (requests, _) = load.requests(cell.scale, cell.seed)?;
     let mut disks = vec![0_u64; usize::try_from(count)?];
     let mut parity = 0_u64;
@@ -152,4 +163,34 @@ fn disks(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
     figures.insert("parity_pages".to_owned(), float(parity));
     figures.insert("parity_times_mean".to_owned(), float(parity) * float(count) / sum.max(1.0));
     Ok(figures)
+}
+
+/// Two positive numbers, which are the words.
+fn two_numbers(cell: &Cell, expected: &str) -> Result<[u64; 2], Failure> {
+    let numbers = cell.words.iter().map(|word| word.parse::<u64>().ok().filter(|&number| number > 0));
+    let numbers = numbers.collect::<Option<Vec<u64>>>().and_then(|numbers| numbers.try_into().ok());
+    numbers.ok_or_else(|| Failure::new(format!("found {:?}, expected {expected}", cell.words.join(" "))))
+}
+
+/// Distinct stripes that each whole interval of writes touches, summed up: what a commit after each interval
+/// has to write parity of. The words are the data chunks of a stripe and the writes of an interval.
+fn stripes(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
+    let [columns, every] = two_numbers(cell, "chunks of a stripe and writes of an interval")?;
+    let (requests, _) = load.requests(cell.scale, cell.seed)?;
+    let options = PrepareOptions::default();
+    let (mut distinct, mut intervals, mut writes) = (0_usize, 0_u64, 0_u64);
+    let mut seen = HashSet::new();
+    for request in prepare_slice(&requests, &options)? {
+        let chunks = request?.chunks(options.chunk_bytes);
+        seen.extend(chunks.map(|chunk| chunk / columns));
+        writes += 1;
+        if writes == every {
+            distinct += seen.len();
+            intervals += 1;
+            writes = 0;
+            seen.clear();
+        }
+    }
+    let distinct = float(u64::try_from(distinct)?);
+    Ok([("stripes".to_owned(), distinct), ("intervals".to_owned(), float(intervals))].into())
 }

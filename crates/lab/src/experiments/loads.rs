@@ -15,7 +15,7 @@ const CHUNK_BYTES: u64 = 4096;
 /// Bytes of a page of the parity-stream paper's SSDs.
 const PAGE_BYTES: u64 = 16 << 10;
 /// MiB of its SSDs here at full length, and at least.
-const SSD_MIB: (u64, u64) = (1024, 256);
+const SSD_MIB: (u64, u64) = (1024, 160);
 
 /// MiB of an SSD under [`Source::Pages`].
 pub fn ssd_mib(scale: Scale) -> u64 {

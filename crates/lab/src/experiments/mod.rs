@@ -117,12 +117,38 @@ struct RunArguments {
     /// Folder of the results; cells that are there from this build are not run again.
     #[arg(long, default_value = "lab-results", value_name = "DIR")]
     out: PathBuf,
+    /// Run only cells with one of these labels on an axis, such as trace=fin,usr; may be given several times.
+    #[arg(long = "where", value_parser = parse_where, value_name = "AXIS=LABEL,...")]
+    filters: Vec<Filter>,
     /// Run a part of the cells only, such as 1/4, 2/4 and so on on four machines.
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// Cells that run side by side [all processors].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024), value_name = "N")]
     jobs: Option<u32>,
+}
+
+/// Cells that are wanted.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Filter {
+    axis: String,
+    labels: Vec<String>,
+}
+
+fn parse_where(text: &str) -> Result<Filter, String> {
+    match text.split_once('=') {
+        Some((axis, labels)) if !axis.is_empty() && !labels.is_empty() => {
+            Ok(Filter { axis: axis.to_owned(), labels: labels.split(',').map(str::to_owned).collect() })
+        }
+        Some(_) | None => Err(format!("found {text:?}, expected an axis and labels such as trace=fin,usr")),
+    }
+}
+
+impl Filter {
+    /// Whether a cell has one of the labels; one without the axis has none.
+    fn keeps(&self, cell: &Cell) -> bool {
+        self.labels.iter().any(|label| cell.key.label(&self.axis) == label)
+    }
 }
 
 #[derive(Args, Debug)]
@@ -208,6 +234,12 @@ fn list(arguments: &ListArguments) -> Result<Exit, Failure> {
 
 fn run_cells(arguments: &RunArguments) -> Result<Exit, Failure> {
     let mut cells = cells_of(&named(&arguments.experiments)?, &arguments.length)?;
+    cells.retain(|cell| arguments.filters.iter().all(|filter| filter.keeps(cell)));
+    if cells.is_empty() && !arguments.filters.is_empty() {
+        return Err(Failure::new(
+            "--where: found no such cell; `elastripe lab list X-05` names axes and labels",
+        ));
+    }
     if let Some(shard) = arguments.shard {
         let mut index = 0;
         cells.retain(|_| {

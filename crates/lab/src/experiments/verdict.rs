@@ -163,7 +163,8 @@ fn finding(part: &Part, grids: &[&'static Grid], results: &Results) -> Finding {
     Finding {
         paper: part.paper.text(part.unit),
         unit: part.unit,
-        holds: (complete && !readings.is_empty()).then_some(holds),
+        // Where nothing can be computed of any cell, nothing holds.
+        holds: complete.then_some(holds && !readings.is_empty()),
         readings,
     }
 }

@@ -95,6 +95,7 @@ static SSD_GC: Grid = Grid {
         column("GC operations per SSD", 1, Figure(GC)),
         column("GC less than raid, %", 1, Less(GC, RAID)),
         column("GC less than parity-log, %", 1, Less(GC, PARITY_LOG)),
+        column("if GC copies nothing", 1, By(quantities::gc_without_copies)),
         column("pages copied", 0, Figure("page_copies")),
     ],
 };
@@ -114,6 +115,21 @@ static SSD_GC_COMMITS: Grid = Grid {
         column("GC operations per SSD", 1, Figure(GC)),
         column("GC less than raid, %", 1, By(quantities::committed_gc_less_than_raid)),
         column("stripes committed", 0, Figure("stripes_committed")),
+    ],
+};
+
+static COMMIT_STRIPES: Grid = Grid {
+    name: "commit-stripes",
+    engine: Engine::Stripes,
+    loads: stock::EPLOG,
+    words: "6",
+    axes: &[Axis { name: "commit", points: &[point("10000", "10000"), point("1000", "1000")] }],
+    without: &[],
+    scaled: &[],
+    columns: &[
+        column("distinct stripes", 0, Figure("stripes")),
+        column("intervals", 0, Figure("intervals")),
+        column("chunks of commits beyond two for each, %", 1, By(quantities::commits_beyond_stripes)),
     ],
 };
 
@@ -375,8 +391,9 @@ pub static EXPERIMENTS: &[Experiment] = &[
         id: "X-07",
         title: "Parity commits",
         source: "EPLOG, experiment 3",
-        setup: "As X-06 at (6+2), with commits at the end, every 10,000 and every 1,000 writes; beside X-06's runs without them.",
-        grids: &[&SSD_GC, &SSD_GC_COMMITS],
+        setup: "As X-06 at (6+2), with commits at the end, every 10,000 and every 1,000 writes; beside X-06's runs without them. What \
+                commits must cost is counted on the loads too, without an engine: distinct stripes per interval.",
+        grids: &[&SSD_GC, &SSD_GC_COMMITS, &COMMIT_STRIPES],
         plots: &[
             Plot {
                 title: "SSD writes beyond those without commits",

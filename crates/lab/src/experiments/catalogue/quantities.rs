@@ -287,3 +287,40 @@ pub fn ssd_lifespan(view: &View, key: &Key) -> Option<f64> {
     let (one, own) = (view.get(&key.with(&[("cap", "none")]), figure)?, view.get(key, figure)?);
     percent(one - own, own)
 }
+
+/// GC operations per SSD if GC copies nothing: blocks written, fill included, less the 8,192 that the SSDs of
+/// X-06 have free above the share that is kept.
+pub fn gc_without_copies(view: &View, key: &Key) -> Option<f64> {
+    let (k, m) = key.label("geometry").split_once('+')?;
+    let ssds = k.parse::<f64>().ok()? + m.parse::<f64>().ok()?;
+    let pages = view.get(key, "fill_ssd_pages_mean")? + view.get(key, "ssd_pages_written")? / ssds;
+    Some((pages / 64.0 - 8192.0).max(0.0))
+}
+
+/// Percent by which a commit's chunks differ from two for each distinct stripe of an interval.
+pub fn commits_beyond_stripes(view: &View, key: &Key) -> Option<f64> {
+    let of_load = |grid, labels| key.in_grid(grid, labels);
+    let committed = of_load("ssd-gc-commits", &[("trace", "="), ("commit", "=")]);
+    let more = view.get(&committed, "ssd_chunks_written")?
+        - view.get(&without_commits(key, "ssd-gc"), "ssd_chunks_written")?;
+    let predicted = 2.0 * view.get(key, "stripes")?;
+    percent(more - predicted, predicted)
+}
+
+/// Percent of wear beyond the least that a fixed cap has, of those caps that add 5 % of write amplification
+/// to that of the parity stream alone at most.
+pub fn wear_beyond_best_fixed(view: &View, key: &Key) -> Option<f64> {
+    if !key.label("cap").starts_with("dynamic") {
+        return None;
+    }
+    let at = |cap: &'static str, figure: &str| view.get(&key.with(&[("cap", cap)]), figure);
+    let most = 1.05 * at("0", "write_amplification")?;
+    let caps = ["0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1"];
+    let mut best = f64::INFINITY;
+    for cap in caps {
+        if at(cap, "write_amplification")? <= most {
+            best = best.min(at(cap, "wear_per_host_page")?);
+        }
+    }
+    percent(view.get(key, "wear_per_host_page")? - best, best)
+}

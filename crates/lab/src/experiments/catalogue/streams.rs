@@ -155,6 +155,7 @@ const PER_CAP: &[Column] = &[
     column("write amplification", 4, Figure("write_amplification")),
     column("wear per page of the host", 4, Figure("wear_per_host_page")),
     column("lifespan longer than with one stream, %", 1, By(quantities::ssd_lifespan)),
+    column("wear beyond the best fixed cap within 5 %, %", 2, By(quantities::wear_beyond_best_fixed)),
     column("pages/s", 0, Figure("host_pages_written_per_virtual_second")),
 ];
 

@@ -95,7 +95,7 @@ impl Finding {
             format!("{}{half} {}", short(reading.mean()), self.unit)
         };
         if self.readings.is_empty() {
-            return "nothing".to_owned();
+            return if self.holds.is_some() { "nothing to compare with".to_owned() } else { "-".to_owned() };
         }
         if self.readings.len() <= FEW {
             let each = self.readings.iter().map(|reading| format!("{}: {}", reading.cell, show(reading)));
