@@ -32,6 +32,9 @@ const NOT_COUNTED: [&str; 12] = [
 const OF_DEVICES: [&str; 4] =
     ["data_chunks_written", "parity_chunks_written", "log_chunks_written", "metadata_bytes_written"];
 
+/// Of the fill, beside its sums.
+const OF_FILL: [&str; 2] = ["metadata_write_amplification", "checkpoint_at_end.main_bytes_written"];
+
 /// Runs a cell.
 pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
     let at = (cell.scale, cell.seed);
@@ -90,7 +93,9 @@ fn numbers(counted: &Value) -> Figures {
     found.retain(|name, _| {
         let is_wanted_of_device = || OF_DEVICES.iter().any(|wanted| name.ends_with(wanted));
         match name.split_once('.') {
-            Some(("fill", rest)) => rest.starts_with("totals."),
+            Some(("fill", rest)) => {
+                rest.starts_with("totals.") || OF_FILL.iter().any(|wanted| rest == *wanted)
+            }
             Some(("devices", _)) => is_wanted_of_device(),
             Some(_) | None => true,
         }

@@ -9,7 +9,7 @@ mod report;
 use crate::Exit;
 use crate::drive::driver::{Driver, Pace};
 use crate::drive::load::{Loaded, TraceOptions};
-use crate::drive::phase::{bulk_bytes, fill_bytes, fill_requests, phase};
+use crate::drive::phase::{bulk_bytes, checkpoint, fill_bytes, fill_requests, phase};
 use crate::drive::progress::Progress;
 use crate::drive::verify::{Initially, Verifier};
 use crate::failure::Failure;
@@ -25,7 +25,8 @@ use crate::subject::nbd::{NbdTarget, Uri};
 use crate::subject::target::Target;
 use crate::terms::Terms;
 use array::{EngineOptions, SyncPolicy};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use format::CheckpointKind;
 use node::assemble;
 use node::open;
 use node::output;
@@ -74,12 +75,34 @@ pub struct Arguments {
     /// Let every sector say which write it is of; check every read, and everything at the end.
     #[arg(long)]
     verify: bool,
+    /// Write a full checkpoint of the metadata behind the fill, and one of this kind at the end; what they
+    /// take is counted apart.
+    #[arg(long, value_enum, conflicts_with = "nbd", value_name = "KIND")]
+    checkpoint: Option<Checkpoint>,
     /// Seed of the payload, and of the placement of elastic schemes.
     #[arg(long, default_value = "1")]
     seed: u64,
     /// Print JSON, or write it to a file beside the table.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "-", value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// A checkpoint at the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Checkpoint {
+    /// Of what changed.
+    Incremental,
+    /// Of everything.
+    Full,
+}
+
+impl Checkpoint {
+    fn kind(self) -> CheckpointKind {
+        match self {
+            Self::Incremental => CheckpointKind::Incremental,
+            Self::Full => CheckpointKind::Full,
+        }
+    }
 }
 
 /// Runs `replay`.
@@ -282,15 +305,22 @@ fn drive(
     let fill = if arguments.fill {
         let writes = fill_requests(covered, bulk)?;
         let mut progress = shown.progress("fill", covered.div_ceil(bulk));
-        Some(phase(&mut driver, writes, full_pace, CommitEvery::Never, &mut progress)?)
+        let mut fill = phase(&mut driver, writes, full_pace, CommitEvery::Never, &mut progress)?;
+        if arguments.checkpoint.is_some() {
+            checkpoint(&mut driver, &mut fill, CheckpointKind::Full)?;
+        }
+        Some(fill)
     } else {
         None
     };
     let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { full_pace };
     let mut progress = shown.progress("replay", loaded.requests.len() as u64);
     let requests = loaded.requests.iter().copied();
-    let replay = phase(&mut driver, requests, pace, arguments.array.commit_every, &mut progress)?;
+    let mut replay = phase(&mut driver, requests, pace, arguments.array.commit_every, &mut progress)?;
     drop(progress);
+    if let Some(wanted) = arguments.checkpoint {
+        checkpoint(&mut driver, &mut replay, wanted.kind())?;
+    }
     driver.read_back(bulk, &mut shown.progress("verify", 0))?;
     let verified = driver.verifier().map(Verifier::checked);
     let memory = target.memory();

@@ -169,6 +169,7 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
     let alone = arguments.cells.compare.is_empty() && arguments.cells.sweep.is_empty();
     if alone && arguments.cells.out.is_none() && !arguments.plot.wanted() {
         arguments.array.check()?;
+        arguments.recovery.check_scheme(arguments.array.scheme)?;
         let loaded = arguments.trace.load(arguments.chunk_size)?;
         let outcome = rig::simulate(arguments, &loaded, rig::Shown::Progress)?;
         if arguments.json {
@@ -187,6 +188,7 @@ pub(crate) fn measure<'a>(
     load: impl FnOnce(&TraceOptions, u64) -> Result<Arc<Loaded>, Failure> + 'a,
 ) -> Result<Vec<(String, f64)>, Failure> {
     arguments.array.check()?;
+    arguments.recovery.check_scheme(arguments.array.scheme)?;
     let loaded = load(&arguments.trace, arguments.chunk_size)?;
     let outcome = rig::simulate(arguments, &loaded, rig::Shown::Nothing)?;
     Ok(outcome.named_figures())

@@ -11,7 +11,7 @@ use trace::{GenerateOptions, Generator, OutputFormat, Profile};
 /// Options of `trace generate`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// What to generate: was-synthetic, fin, web, usr, mds, online, webmail, online-webmail, zipf:THETA or
+    /// What to generate: was-synthetic, was-synthetic-fifth, fin, web, usr, mds, online, webmail, online-webmail, zipf:THETA or
     /// uniform.
     #[arg(long)]
     profile: Profile,

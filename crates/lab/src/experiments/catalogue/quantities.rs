@@ -98,16 +98,20 @@ pub fn updated_mib(view: &View, key: &Key) -> Option<f64> {
     Some(ssd_chunks(view, key)? * CHUNK_BYTES / MIB)
 }
 
-/// Metadata of the fill in percent of its chunks.
+/// Metadata that the fill wrote to SSDs, with the checkpoint behind it, in percent of its chunks.
 pub fn created_metadata(view: &View, key: &Key) -> Option<f64> {
-    percent(view.get(key, "fill.totals.metadata_bytes_written")? / MIB, created_mib(view, key)?)
+    let user = view.get(key, "fill.totals.user_chunks_written")? * CHUNK_BYTES;
+    let bytes = view.get(key, "fill.metadata_write_amplification")? * user
+        + view.get(key, "fill.checkpoint_at_end.main_bytes_written").unwrap_or(0.0);
+    percent(bytes / MIB, created_mib(view, key)?)
 }
 
-/// Metadata of the updates in percent of their chunks, on the SSDs.
+/// Metadata that the updates wrote to SSDs, with the checkpoint behind them, in percent of their chunks.
 pub fn updated_metadata(view: &View, key: &Key) -> Option<f64> {
-    let devices = (0..8).map(|index| view.get(key, &format!("devices.{index}.metadata_bytes_written")));
-    let bytes: Option<f64> = devices.sum();
-    percent(bytes? / MIB, updated_mib(view, key)?)
+    let user = view.get(key, "totals.user_chunks_written")? * CHUNK_BYTES;
+    let bytes = view.get(key, "metadata_write_amplification")? * user
+        + view.get(key, "checkpoint_at_end.main_bytes_written").unwrap_or(0.0);
+    percent(bytes / MIB, updated_mib(view, key)?)
 }
 
 /// Chunks that garbage collection rewrites less than under the plain placement, in percent. Rows with
