@@ -7,6 +7,7 @@ mod flash_run;
 mod lab;
 mod parity_log_counts;
 mod plots;
+mod real_traces;
 mod reliability;
 mod replay_common;
 mod replay_counts_match_closed_forms;
