@@ -93,9 +93,7 @@ fn numbers(counted: &Value) -> Figures {
     found.retain(|name, _| {
         let is_wanted_of_device = || OF_DEVICES.iter().any(|wanted| name.ends_with(wanted));
         match name.split_once('.') {
-            Some(("fill", rest)) => {
-                rest.starts_with("totals.") || OF_FILL.iter().any(|wanted| rest == *wanted)
-            }
+            Some(("fill", rest)) => rest.starts_with("totals.") || OF_FILL.contains(&rest),
             Some(("devices", _)) => is_wanted_of_device(),
             Some(_) | None => true,
         }

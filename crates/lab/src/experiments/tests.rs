@@ -1,3 +1,4 @@
+//! The catalogue is whole: every row is declared once, names what there is, and says why.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use super::catalogue::{experiments, headlines};

@@ -20,13 +20,13 @@ pub enum Verdict {
     /// Cells are missing.
     NotRun,
     /// The loads were shorter than the paper's, which is no evidence.
-    NoVerdict,
+    Short,
 }
 
 impl Verdict {
     /// All of them.
     pub const ALL: [Self; 6] =
-        [Self::Inside, Self::Outside, Self::NotPossible, Self::NotAttempted, Self::NotRun, Self::NoVerdict];
+        [Self::Inside, Self::Outside, Self::NotPossible, Self::NotAttempted, Self::NotRun, Self::Short];
 
     /// In words.
     pub fn text(self) -> &'static str {
@@ -36,7 +36,7 @@ impl Verdict {
             Self::NotPossible => "not possible",
             Self::NotAttempted => "not attempted yet",
             Self::NotRun => "not run",
-            Self::NoVerdict => "no verdict below full length",
+            Self::Short => "no verdict below full length",
         }
     }
 }
@@ -123,7 +123,7 @@ pub fn judge(headline: &'static Headline, grids: &[&'static Grid], results: &Res
             let holds: Option<Vec<bool>> = findings.iter().map(|finding| finding.holds).collect();
             let verdict = match holds {
                 None => Verdict::NotRun,
-                Some(_) if !results.scale.is_full() => Verdict::NoVerdict,
+                Some(_) if !results.scale.is_full() => Verdict::Short,
                 Some(holds) if holds.iter().all(|&holds| holds) => Verdict::Inside,
                 Some(_) => Verdict::Outside,
             };

@@ -177,9 +177,16 @@ fn refuse_unit(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Replays against an array made for the run.
 fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure> {
-    let (array, loaded, chunk_bytes) =
+    let Made { target, loaded, chunk_bytes } =
         made(arguments, devices, |trace, chunk_bytes| Ok(Arc::new(trace.load(chunk_bytes)?)))?;
-    replay(arguments, array, chunk_bytes, &loaded, Initially::Zeros)
+    replay(arguments, target, chunk_bytes, &loaded, Initially::Zeros)
+}
+
+/// What is replayed over an array made for the run.
+struct Made {
+    target: Box<dyn Target>,
+    loaded: Arc<Loaded>,
+    chunk_bytes: u64,
 }
 
 /// An array made for the run, and the trace that `load` gets.
@@ -187,7 +194,7 @@ fn made(
     arguments: &Arguments,
     devices: DeviceKind,
     load: impl FnOnce(&TraceOptions, u64) -> Result<Arc<Loaded>, Failure>,
-) -> Result<(Box<dyn Target>, Arc<Loaded>, u64), Failure> {
+) -> Result<Made, Failure> {
     if arguments.verify && devices == DeviceKind::Null {
         return Err(Failure::new("null devices keep nothing that could be verified; use --device memory"));
     }
@@ -211,7 +218,7 @@ fn made(
         DeviceKind::Memory => Payload::Any,
         DeviceKind::Null => Payload::Zeros,
     };
-    Ok((Box::new(ArrayTarget::new(array, payload)), loaded, chunk_bytes))
+    Ok(Made { target: Box::new(ArrayTarget::new(array, payload)), loaded, chunk_bytes })
 }
 
 /// Replays over an array of null devices a trace that `load` gets; what was counted, as JSON. For
@@ -221,7 +228,7 @@ pub(crate) fn measure(
     load: impl FnOnce(&TraceOptions, u64) -> Result<Arc<Loaded>, Failure>,
 ) -> Result<Value, Failure> {
     let arguments = arguments.with_null_devices()?;
-    let (mut target, loaded, chunk_bytes) = made(arguments, DeviceKind::Null, load)?;
+    let Made { mut target, loaded, chunk_bytes } = made(arguments, DeviceKind::Null, load)?;
     let report = drive(arguments, &mut *target, chunk_bytes, &loaded, Initially::Zeros, Shown::Nothing)?;
     Ok(report.to_json())
 }

@@ -20,8 +20,8 @@ const FIRST_SERIAL: u32 = 1 << 30;
 /// Which SSDs are lost, and how they are rebuilt.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recovery {
-    /// Behind the last request lose so many of the SSDs, 0 too, and commit parity in what is left; all of that
-    /// is part of the run's time (as `--commit-every end` is, which it takes the place of).
+    /// Behind the last request lose so many of the SSDs, 0 too, and commit parity in what is left; all of
+    /// that is part of the run's time (as `--commit-every end` is, which it takes the place of).
     #[arg(long, value_name = "SSDS")]
     pub fail: Option<usize>,
     /// At the end, after a parity commit, lose so many of the SSDs and rebuild them (at most as many as there

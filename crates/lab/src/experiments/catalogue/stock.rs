@@ -37,7 +37,8 @@ pub static WAS_REAL: &[&Workload] = &[&FIN_WRITES, &ONLINE, &WEBMAIL, &ONLINE_WE
 pub static CALIBRATED_WAS: &[&Workload] =
     &[&WAS_SYNTHETIC, &WAS_SYNTHETIC_FIFTH, &FIN, &ONLINE, &WEBMAIL, &ONLINE_WEBMAIL];
 
-/// The shape of the IOzone run: uniform updates of 4 KiB over 8 GiB, as many as make the printed volume.
+/// The shape of the IOzone run: uniform updates of 4 KiB over 8 GiB, as many as make the printed volume
+///
 pub static IOZONE: Workload = Workload {
     name: "iozone",
     source: Source::Random { profile: Profile::Uniform, range_bytes: 8 << 30, count: 2_085_632 },

@@ -141,14 +141,14 @@ fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Inside => "inside",
         Verdict::Outside => "outside",
-        Verdict::NotPossible | Verdict::NotAttempted | Verdict::NotRun | Verdict::NoVerdict => "other",
+        Verdict::NotPossible | Verdict::NotAttempted | Verdict::NotRun | Verdict::Short => "other",
     }
 }
 
 /// A reason beside what came out as the paper has it would only confuse.
 fn why(judged: &Judged) -> String {
     match judged.verdict {
-        Verdict::Inside | Verdict::NotRun | Verdict::NoVerdict => String::new(),
+        Verdict::Inside | Verdict::NotRun | Verdict::Short => String::new(),
         Verdict::Outside | Verdict::NotPossible | Verdict::NotAttempted => escaped(judged.why),
     }
 }
