@@ -1,9 +1,9 @@
 //! The WAS paper's Synthetic workload, read so that every column of Table I holds.
 //!
 //! Section V-A speaks of normally distributed addresses, of which no fifth of the *unique* chunks can get
-//! 80 % of the requests (`normal.rs`). Here a fifth of the range does, and requests are uniform inside of it and
-//! outside: with 160,400 chunks 1,000,000 requests write nearly all of them, so that a fifth of the range is
-//! a fifth of the unique chunks too. Sizes and phases are those of the other reading.
+//! 80 % of the requests (`normal.rs`). Here a fifth of the range does, and requests are uniform inside of it
+//! and outside: with 160,400 chunks 1,000,000 requests write nearly all of them, so that a fifth of the range
+//! is a fifth of the unique chunks too. Sizes and phases are those of the other reading.
 
 use crate::random::Clock;
 use crate::{Op, Request};
