@@ -218,7 +218,7 @@ static METADATA: Grid = Grid {
     name: "metadata",
     engine: Engine::Replay,
     loads: &[&stock::IOZONE],
-    words: "--device null --device-size 12GiB --geometry 6+2 --scheme eplog --rewrites log --compact --fill --writes-only --queue-depth 1",
+    words: "--device null --geometry 6+2 --scheme eplog --rewrites log --compact --fill --writes-only --queue-depth 1",
     axes: &[Axis {
         name: "checkpoint",
         points: &[
