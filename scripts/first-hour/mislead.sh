@@ -129,6 +129,4 @@ check_B10() {
     "$elastripe" "$command" --help >said 2>&1 || true
     says_not "$code"
   done
-  ELASTRIPE=$elastripe timeout 240 "$repo/scripts/experiments/ssd-writes.sh" --requests 300 --out "$work/x" >said 2>&1 || { cat said; fail "ssd-writes.sh"; }
-  says_not "$code"
 }

@@ -9,8 +9,10 @@
 
 pub mod bench;
 mod drive;
+pub mod experiments;
 pub mod failure;
 pub mod flash;
+mod number;
 pub mod options;
 mod outfile;
 pub mod plot;

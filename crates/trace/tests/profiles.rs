@@ -61,6 +61,12 @@ fn online_and_webmail_merged_reach_table_1() {
     reaches_all(Profile::OnlineWebmail, 6);
 }
 
+#[test]
+fn was_synthetic_by_a_hot_fifth_reaches_all_of_table_1() {
+    let comparisons = reaches_all(Profile::WasSyntheticFifth, 6);
+    assert!(comparisons.iter().all(|comparison| comparison.target.note.is_none()));
+}
+
 /// All but the share of the unique chunks' top fifth, whose deviation is named.
 #[test]
 fn was_synthetic_reaches_table_1_but_for_one_named_figure() {

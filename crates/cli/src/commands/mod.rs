@@ -17,7 +17,7 @@ mod wipe;
 
 use clap::Subcommand;
 use lab::failure::Failure;
-use lab::{bench, flash, plot, reliability, replay, simulate, trace};
+use lab::{bench, experiments, flash, plot, reliability, replay, simulate, trace};
 
 /// How a command ended: the process's exit code.
 pub type Exit = u8;
@@ -80,6 +80,8 @@ pub enum Command {
     Simulate(Box<simulate::Arguments>),
     /// Reckon how likely arrays lose data, and how much.
     Reliability(Box<reliability::Arguments>),
+    /// Run the papers' experiments, and report theirs beside ours.
+    Lab(experiments::Arguments),
     /// Draw columns of a CSV file, such as a sweep's results.csv, as SVG or PNG.
     Plot(Box<plot::command::Arguments>),
     /// Print what a shell needs to complete this program's command lines.
@@ -119,6 +121,7 @@ impl Command {
             Self::Flash(arguments) => flash::run(&arguments),
             Self::Simulate(mut arguments) => simulate::run(&mut arguments),
             Self::Reliability(arguments) => reliability::run(&arguments),
+            Self::Lab(arguments) => experiments::run(&arguments),
             Self::Plot(arguments) => plot::command::run(&arguments),
             Self::Completions(arguments) => manual::completions(&arguments),
             Self::Man(arguments) => manual::man(&arguments),

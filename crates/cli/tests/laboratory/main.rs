@@ -3,13 +3,11 @@
 
 mod bench_threads;
 mod elastic_replay;
-mod experiment_gc_and_streams;
-mod experiment_placement;
-mod experiment_ssd_writes;
-mod experiment_was_grid;
 mod flash_run;
+mod lab;
 mod parity_log_counts;
 mod plots;
+mod real_traces;
 mod reliability;
 mod replay_common;
 mod replay_counts_match_closed_forms;

@@ -117,6 +117,28 @@ fn json_has_the_documented_keys() {
     assert!(written["fill"].is_null());
 }
 
+/// what a checkpoint takes is counted apart from the phase before it.
+#[test]
+fn checkpoints_behind_the_phases_are_counted_apart() {
+    let scratch = Scratch::new();
+    let trace = scratch.synthetic(500, 3);
+    let common = ["--trace", &trace, "--device", "null", "--geometry", "4+2", "--fill", "--queue-depth", "1"];
+    let with = |more: &[&str]| replay(&[&common[..], more].concat());
+    let (none, full) = (with(&[]), with(&["--checkpoint", "full"]));
+    let incremental = with(&["--checkpoint", "incremental"]);
+    assert!(none["checkpoint_at_end"].is_null() && none["fill"]["checkpoint_at_end"].is_null());
+    assert_eq!(none["totals"]["data_chunks_written"], full["totals"]["data_chunks_written"]);
+    for (result, kind) in [(&full, "full"), (&incremental, "incremental")] {
+        assert_eq!(result["fill"]["checkpoint_at_end"]["kind"], "full");
+        assert_eq!(result["checkpoint_at_end"]["kind"], kind);
+        let (main, all) = (
+            number(result, "/checkpoint_at_end/main_bytes_written"),
+            number(result, "/checkpoint_at_end/metadata_bytes_written"),
+        );
+        assert!(main > 0 && main <= all, "{result:#}");
+    }
+}
+
 #[test]
 fn content_is_verified_under_every_scheme_and_depth() {
     let scratch = Scratch::new();

@@ -327,3 +327,25 @@ fn lost_ssds_are_rebuilt_in_batches_and_with_prefetch() {
     let common = ["simulate", "--trace", &trace, "--ssd", "was-ssd"];
     refused(&[&common[..], &["--rebuild", "3"]].concat(), "--rebuild: found 3, expected at most the 2 SSDs");
 }
+
+/// Experiment 4 (c) of the EPLOG paper: SSDs that fail before the last commit make that slower, and its time
+/// counts.
+#[test]
+fn a_commit_without_some_ssds_counts_and_takes_longer() {
+    let (_folder, trace) = skewed();
+    let common = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "32MiB", "--fill", "--compact"];
+    let seconds = |more: &[&str]| {
+        let json = simulate(&[&common[..], &["--rewrites", "log"], more].concat());
+        float(&json, "/virtual_seconds")
+    };
+    let (never, whole) = (seconds(&[]), seconds(&["--fail", "0"]));
+    let (one, two) = (seconds(&["--fail", "1"]), seconds(&["--fail", "2"]));
+    assert!(never < whole && whole < one && one < two, "{never} {whole} {one} {two}");
+    let refuse = |more: &[&str], what: &str| {
+        let simulate = ["simulate", "--trace", &trace, "--ssd", "was-ssd"];
+        refused(&[&simulate[..], more].concat(), what);
+    };
+    refuse(&["--fail", "3"], "--fail: found 3, expected at most the 2 SSDs");
+    refuse(&["--fail", "1", "--rebuild", "1"], "--fail: found beside --rebuild");
+    refuse(&["--fail", "1", "--scheme", "raid"], "--fail 1: scheme raid");
+}

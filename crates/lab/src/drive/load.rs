@@ -7,7 +7,7 @@ use node::units::show_size;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
-use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare};
+use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare, prepare_slice};
 
 /// Trace and preparation.
 #[derive(Args, Debug)]
@@ -65,14 +65,7 @@ impl TraceOptions {
         if self.traces.is_empty() {
             return Err(Failure::new("no trace is named; expected --trace FILE").with_exit(EXIT_MISUSED));
         }
-        let options = PrepareOptions {
-            compact: self.compact,
-            dev_mode: self.reading.dev_mode(),
-            chunk_bytes: if self.sectors { 512 } else { chunk_bytes },
-            writes_only: self.writes_only,
-            write_limit: self.head,
-            ..PrepareOptions::default()
-        };
+        let options = self.preparation(chunk_bytes);
         let bad_lines = Rc::new(Cell::new(0));
         let open = || {
             let sequence = TraceSequence::open(&self.traces, &self.reading.options())?;
@@ -86,6 +79,28 @@ impl TraceOptions {
         }
         let synthetic = describe_labels(&self.traces, &self.reading.options())?;
         Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get(), synthetic })
+    }
+
+    /// Prepares requests that lie in memory; `said` is what they are.
+    pub fn prepare(&self, requests: &[Request], said: String, chunk_bytes: u64) -> Result<Loaded, Failure> {
+        let mut prepared = prepare_slice(requests, &self.preparation(chunk_bytes))?;
+        let footprint_bytes = prepared.footprint_bytes();
+        let requests = prepared.by_ref().collect::<Result<Vec<_>, _>>()?;
+        if requests.is_empty() {
+            return Err(Failure::new(format!("{said}: no requests to replay")));
+        }
+        Ok(Loaded { requests, footprint_bytes, bad_lines: 0, synthetic: vec![said] })
+    }
+
+    fn preparation(&self, chunk_bytes: u64) -> PrepareOptions {
+        PrepareOptions {
+            compact: self.compact,
+            dev_mode: self.reading.dev_mode(),
+            chunk_bytes: if self.sectors { 512 } else { chunk_bytes },
+            writes_only: self.writes_only,
+            write_limit: self.head,
+            ..PrepareOptions::default()
+        }
     }
 }
 

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::subject::choices::CommitEvery;
 use crate::subject::snapshot::{Snapshot, since};
 use crate::subject::target::Target;
+use format::CheckpointKind;
 use trace::{Op, Request};
 
 /// Chunks that a fill or the final reading back moves at once, at least.
@@ -17,6 +18,9 @@ pub struct Phase {
     pub outcome: Outcome,
     /// What devices and engine did, where that is known.
     pub counted: Option<Snapshot>,
+    /// The checkpoint behind it: its kind, and the bytes of metadata it wrote to each device; no part of
+    /// `counted`.
+    pub checkpoint: Option<(CheckpointKind, Snapshot)>,
     /// The commit at the end: its time and what it did; part of `counted`.
     pub commit: Option<(f64, Snapshot)>,
 }
@@ -41,7 +45,15 @@ pub fn phase(
     } else {
         None
     };
-    Ok(Phase { outcome, counted: difference(driver, before), commit })
+    Ok(Phase { outcome, counted: difference(driver, before), checkpoint: None, commit })
+}
+
+/// Has a checkpoint written behind a phase.
+pub fn checkpoint(driver: &mut Driver<'_>, phase: &mut Phase, kind: CheckpointKind) -> Result<(), Failure> {
+    let before = driver.target().snapshot();
+    driver.target().checkpoint(kind)?;
+    phase.checkpoint = difference(driver, before).map(|counted| (kind, counted));
+    Ok(())
 }
 
 fn difference(driver: &mut Driver<'_>, before: Option<Snapshot>) -> Option<Snapshot> {

@@ -11,12 +11,13 @@ use crate::plot::options::PlotOptions;
 use crate::subject::fit::check_flash;
 use clap::{Args, Subcommand};
 use config::DeviceOptions;
-use flash::{Queue, Run, RunOptions, Ssd};
+use flash::{Queue, Run, RunOptions, Ssd, SsdConfig};
 use hdrhistogram::Histogram;
 use node::output;
 use report::Report;
 pub use report::config_json;
 use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
 use workload::{Replayed, Source};
 
 /// Pages written between looks at the progress.
@@ -46,8 +47,9 @@ struct PresetsArguments {
     json: bool,
 }
 
+/// Options of `flash run`.
 #[derive(Args, Debug)]
-struct RunArguments {
+pub(crate) struct RunArguments {
     /// What is written: uniform, zipf:THETA, or a trace file.
     #[arg(long, value_parser = workload::parse_source, value_name = "uniform|zipf:THETA|TRACE")]
     workload: Source,
@@ -102,13 +104,48 @@ fn cpu_seconds() -> f64 {
 }
 
 fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
-    let config = arguments.device.config(arguments.seed)?;
-    if config.slc.is_some() && arguments.parity_writes == 0.0 {
-        return Err(Failure::new(
-            "--slc-cap: found no parity among the writes, which alone is written in SLC mode; add --parity-writes",
-        ));
-    }
+    let config = arguments.checked_config()?;
     let (plot, plotted) = (arguments.plot.target()?, picture::parts(&arguments.plot, &config)?);
+    let done = written(arguments, config)?;
+    let report = done.report(arguments);
+    if let Some(target) = plot {
+        target.write(&picture::figure(&plotted, &done.ssd, &done.latencies, arguments.plot.width()))?;
+    }
+    output::line(if arguments.json { format!("{:#}", report.json()) } else { report.text() });
+    Ok(0)
+}
+
+/// Runs what the arguments say; what was counted, as JSON. For experiments.
+pub(crate) fn measure(arguments: &RunArguments) -> Result<Value, Failure> {
+    Ok(written(arguments, arguments.checked_config()?)?.report(arguments).json())
+}
+
+impl RunArguments {
+    fn checked_config(&self) -> Result<SsdConfig, Failure> {
+        let config = self.device.config(self.seed)?;
+        if config.slc.is_some() && self.parity_writes == 0.0 {
+            return Err(Failure::new(
+                "--slc-cap: found no parity among the writes, which alone is written in SLC mode; add --parity-writes",
+            ));
+        }
+        Ok(config)
+    }
+}
+
+/// An SSD that has been written to.
+struct Written {
+    ssd: Ssd,
+    measured: Measured,
+    latencies: Histogram<u64>,
+}
+
+impl Written {
+    fn report<'a>(&'a self, arguments: &'a RunArguments) -> Report<'a> {
+        Report { arguments, ssd: &self.ssd, measured: &self.measured, latencies: &self.latencies }
+    }
+}
+
+fn written(arguments: &RunArguments, config: SsdConfig) -> Result<Written, Failure> {
     check_flash(&config, 1, "--logical-size")?;
     let mut ssd = Ssd::new(config)?;
     let mut latencies =
@@ -130,12 +167,7 @@ fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
     if arguments.check {
         ssd.check().map_err(|broken| Failure::new(format!("a law of conservation is broken: {broken}")))?;
     }
-    let report = Report { arguments, ssd: &ssd, measured: &measured, latencies: &latencies };
-    if let Some(target) = plot {
-        target.write(&picture::figure(&plotted, &ssd, &latencies, arguments.plot.width()))?;
-    }
-    output::line(if arguments.json { format!("{:#}", report.json()) } else { report.text() });
-    Ok(0)
+    Ok(Written { ssd, measured, latencies })
 }
 
 /// What the counted part of a run took.

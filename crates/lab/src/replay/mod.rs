@@ -9,7 +9,7 @@ mod report;
 use crate::Exit;
 use crate::drive::driver::{Driver, Pace};
 use crate::drive::load::{Loaded, TraceOptions};
-use crate::drive::phase::{bulk_bytes, fill_bytes, fill_requests, phase};
+use crate::drive::phase::{bulk_bytes, checkpoint, fill_bytes, fill_requests, phase};
 use crate::drive::progress::Progress;
 use crate::drive::verify::{Initially, Verifier};
 use crate::failure::Failure;
@@ -25,7 +25,8 @@ use crate::subject::nbd::{NbdTarget, Uri};
 use crate::subject::target::Target;
 use crate::terms::Terms;
 use array::{EngineOptions, SyncPolicy};
-use clap::Args;
+use clap::{Args, ValueEnum};
+use format::CheckpointKind;
 use node::assemble;
 use node::open;
 use node::output;
@@ -34,6 +35,7 @@ use node::units::{parse_size, show_size};
 use report::Report;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Options of `replay`.
 #[derive(Args, Debug)]
@@ -73,12 +75,34 @@ pub struct Arguments {
     /// Let every sector say which write it is of; check every read, and everything at the end.
     #[arg(long)]
     verify: bool,
+    /// Write a full checkpoint of the metadata behind the fill, and one of this kind at the end; what they
+    /// take is counted apart.
+    #[arg(long, value_enum, conflicts_with = "nbd", value_name = "KIND")]
+    checkpoint: Option<Checkpoint>,
     /// Seed of the payload, and of the placement of elastic schemes.
     #[arg(long, default_value = "1")]
     seed: u64,
     /// Print JSON, or write it to a file beside the table.
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "-", value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// A checkpoint at the end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Checkpoint {
+    /// Of what changed.
+    Incremental,
+    /// Of everything.
+    Full,
+}
+
+impl Checkpoint {
+    fn kind(self) -> CheckpointKind {
+        match self {
+            Self::Incremental => CheckpointKind::Incremental,
+            Self::Full => CheckpointKind::Full,
+        }
+    }
 }
 
 /// Runs `replay`.
@@ -102,7 +126,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
         let loaded = arguments.trace.load(chunk_bytes)?;
         let target = NbdTarget::connect(uri)?;
-        return replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown);
+        return replay(arguments, Box::new(target), chunk_bytes, &loaded, Initially::Unknown);
     }
     if arguments.members.is_empty() {
         return Err(Failure::new(
@@ -138,7 +162,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let mut assembled = assemble::assemble(&arguments.members, engine_options(arguments))?;
     let target = ArrayTarget::new(assembled.shards.remove(0).start_fixed()?, Payload::Any);
-    replay(arguments, Box::new(target), chunk_bytes, loaded, Initially::Unknown)
+    replay(arguments, Box::new(target), chunk_bytes, &loaded, Initially::Unknown)
 }
 
 /// Units have the size that the array was made with.
@@ -153,6 +177,24 @@ fn refuse_unit(arguments: &Arguments) -> Result<(), Failure> {
 
 /// Replays against an array made for the run.
 fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure> {
+    let Made { target, loaded, chunk_bytes } =
+        made(arguments, devices, |trace, chunk_bytes| Ok(Arc::new(trace.load(chunk_bytes)?)))?;
+    replay(arguments, target, chunk_bytes, &loaded, Initially::Zeros)
+}
+
+/// What is replayed over an array made for the run.
+struct Made {
+    target: Box<dyn Target>,
+    loaded: Arc<Loaded>,
+    chunk_bytes: u64,
+}
+
+/// An array made for the run, and the trace that `load` gets.
+fn made(
+    arguments: &Arguments,
+    devices: DeviceKind,
+    load: impl FnOnce(&TraceOptions, u64) -> Result<Arc<Loaded>, Failure>,
+) -> Result<Made, Failure> {
     if arguments.verify && devices == DeviceKind::Null {
         return Err(Failure::new("null devices keep nothing that could be verified; use --device memory"));
     }
@@ -161,7 +203,7 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
     let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
     let kind = arguments.array.kind(chunk_bytes)?;
     let options = engine_options(arguments);
-    let loaded = arguments.trace.load(chunk_bytes)?;
+    let loaded = load(&arguments.trace, chunk_bytes)?;
     let sized = match arguments.array.device_size {
         None => fit::fit(&kind, devices, &loaded.requests, options.sync, loaded.footprint_bytes)?,
         Some(bytes) if scheme.is_elastic() => {
@@ -176,7 +218,45 @@ fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure>
         DeviceKind::Memory => Payload::Any,
         DeviceKind::Null => Payload::Zeros,
     };
-    replay(arguments, Box::new(ArrayTarget::new(array, payload)), chunk_bytes, loaded, Initially::Zeros)
+    Ok(Made { target: Box::new(ArrayTarget::new(array, payload)), loaded, chunk_bytes })
+}
+
+/// Replays over an array of null devices a trace that `load` gets; what was counted, as JSON. For
+/// experiments.
+pub(crate) fn measure(
+    arguments: &Arguments,
+    load: impl FnOnce(&TraceOptions, u64) -> Result<Arc<Loaded>, Failure>,
+) -> Result<Value, Failure> {
+    let arguments = arguments.with_null_devices()?;
+    let Made { mut target, loaded, chunk_bytes } = made(arguments, DeviceKind::Null, load)?;
+    let report = drive(arguments, &mut *target, chunk_bytes, &loaded, Initially::Zeros, Shown::Nothing)?;
+    Ok(report.to_json())
+}
+
+impl Arguments {
+    /// Refuses every other target.
+    fn with_null_devices(&self) -> Result<&Self, Failure> {
+        if self.device == Some(DeviceKind::Null) && self.members.is_empty() && self.nbd.is_none() {
+            return Ok(self);
+        }
+        Err(Failure::new("an experiment replays over null devices; expected --device null"))
+    }
+}
+
+/// Whether it is said how far a replay is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shown {
+    Progress,
+    Nothing,
+}
+
+impl Shown {
+    fn progress(self, what: &'static str, total: u64) -> Progress {
+        match self {
+            Self::Progress => Progress::new(what, total),
+            Self::Nothing => Progress::silent(),
+        }
+    }
 }
 
 fn engine_options(arguments: &Arguments) -> EngineOptions {
@@ -199,43 +279,64 @@ fn replay(
     arguments: &Arguments,
     mut target: Box<dyn Target>,
     chunk_bytes: u64,
-    loaded: Loaded,
+    loaded: &Loaded,
     initially: Initially,
 ) -> Result<Exit, Failure> {
+    let report = drive(arguments, &mut *target, chunk_bytes, loaded, initially, Shown::Progress)?;
+    print(arguments, &report)?;
+    match report.verified.and_then(|checked| checked.first.map(|first| (checked.mismatches, first))) {
+        Some((count, first)) => {
+            Err(Failure::new(format!("{count} sectors hold something else; the first: {first}")))
+        }
+        None => Ok(0),
+    }
+}
+
+/// Fill, trace, reading back.
+fn drive(
+    arguments: &Arguments,
+    target: &mut dyn Target,
+    chunk_bytes: u64,
+    loaded: &Loaded,
+    initially: Initially,
+    shown: Shown,
+) -> Result<Report, Failure> {
     loaded.check_footprint(target.volume_bytes())?;
-    let covered = fill_bytes(&*target, loaded.footprint_bytes);
-    let full_pace = if simulates_time(arguments, &*target) { Pace::Simulated } else { Pace::Full };
-    let config = config_json(arguments, &*target, chunk_bytes, &loaded, full_pace);
+    let covered = fill_bytes(target, loaded.footprint_bytes);
+    let full_pace = if simulates_time(arguments, target) { Pace::Simulated } else { Pace::Full };
+    let config = config_json(arguments, target, chunk_bytes, loaded, full_pace);
     let main_count = target.config().map_or(0, |config| config.geometry.device_count());
-    let bulk = bulk_bytes(&*target, chunk_bytes);
+    let bulk = bulk_bytes(target, chunk_bytes);
     let verifier = arguments.verify.then(|| Verifier::new(covered, arguments.seed, initially));
-    let mut driver = Driver::new(&mut *target, arguments.queue_depth as usize, chunk_bytes, verifier);
+    let mut driver = Driver::new(target, arguments.queue_depth as usize, chunk_bytes, verifier);
     let fill = if arguments.fill {
         let writes = fill_requests(covered, bulk)?;
-        let mut progress = Progress::new("fill", covered.div_ceil(bulk));
-        Some(phase(&mut driver, writes, full_pace, CommitEvery::Never, &mut progress)?)
+        let mut progress = shown.progress("fill", covered.div_ceil(bulk));
+        let mut fill = phase(&mut driver, writes, full_pace, CommitEvery::Never, &mut progress)?;
+        if arguments.checkpoint.is_some() {
+            checkpoint(&mut driver, &mut fill, CheckpointKind::Full)?;
+        }
+        Some(fill)
     } else {
         None
     };
     let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { full_pace };
-    let mut progress = Progress::new("replay", loaded.requests.len() as u64);
-    let replay = phase(
-        &mut driver,
-        loaded.requests.iter().copied(),
-        pace,
-        arguments.array.commit_every,
-        &mut progress,
-    )?;
+    let mut progress = shown.progress("replay", loaded.requests.len() as u64);
+    let requests = loaded.requests.iter().copied();
+    let mut replay = phase(&mut driver, requests, pace, arguments.array.commit_every, &mut progress)?;
     drop(progress);
-    driver.read_back(bulk, &mut Progress::new("verify", 0))?;
+    if let Some(wanted) = arguments.checkpoint {
+        checkpoint(&mut driver, &mut replay, wanted.kind())?;
+    }
+    driver.read_back(bulk, &mut shown.progress("verify", 0))?;
     let verified = driver.verifier().map(Verifier::checked);
     let memory = target.memory();
     target.stop()?;
     let scheme_options = engine_options(arguments).scheme;
     let placement = target.config().and_then(|config| placement_info(&scheme_options, config));
-    let report = Report {
+    Ok(Report {
         config,
-        terms: terms(arguments, &*target),
+        terms: terms(arguments, target),
         placement: json!(placement),
         placement_line: placement.as_ref().map(PlacementInfo::line),
         memory,
@@ -246,15 +347,8 @@ fn replay(
         replay,
         verified,
         bad_lines: loaded.bad_lines,
-        synthetic: loaded.synthetic,
-    };
-    print(arguments, &report)?;
-    match verified.and_then(|checked| checked.first.map(|first| (checked.mismatches, first))) {
-        Some((count, first)) => {
-            Err(Failure::new(format!("{count} sectors hold something else; the first: {first}")))
-        }
-        None => Ok(0),
-    }
+        synthetic: loaded.synthetic.clone(),
+    })
 }
 
 /// Whether the clock of the array shows the times of the trace: chunks of elastic schemes wait for

@@ -8,6 +8,7 @@ use crate::subject::snapshot::Snapshot;
 use block::Stream;
 use comfy_table::{CellAlignment, Table, presets};
 use device::DeviceCounters;
+use format::CheckpointKind;
 use hdrhistogram::Histogram;
 use node::status::Memory;
 use node::units::{show_count, show_size};
@@ -182,6 +183,17 @@ impl Phase {
             Value::Object(map)
         });
         map.insert("commit_at_end".to_owned(), at_end.into());
+        let checkpoint = self.checkpoint.as_ref().map(|(kind, counted)| {
+            let devices = counted.devices.iter().take(report.main_count);
+            let main: u64 = devices.map(|device| of(&device.write_bytes, Stream::Metadata)).sum();
+            let all = of(&sum(counted).write_bytes, Stream::Metadata);
+            let kind = match kind {
+                CheckpointKind::Full => "full",
+                CheckpointKind::Incremental => "incremental",
+            };
+            json!({ "kind": kind, "metadata_bytes_written": all, "main_bytes_written": main })
+        });
+        map.insert("checkpoint_at_end".to_owned(), checkpoint.into());
         map.insert("checkpoints".to_owned(), stats.map(|stats| stats.checkpoints).into());
         map.insert("degraded_reads".to_owned(), stats.map(|stats| stats.covers).into());
         map.insert("devices".to_owned(), self.devices(report));

@@ -1,6 +1,7 @@
 //! The figures of a run that tables and CSV files have, each a number with a name.
 
 use super::outcome::{Outcome, Stretch};
+use crate::number::float;
 use block::Stream;
 use flash::Counters;
 use serde_json::Value;
@@ -176,6 +177,36 @@ impl Outcome {
             counted.map_or(0.0, |counted| counted.gc.chunks_rewritten as f64),
             self.rebuilt.map_or(0.0, |rebuilt| rebuilt.bytes_per_s() as f64),
         ])
+    }
+}
+
+impl Outcome {
+    /// The figures by name; then what each SSD was given and did, and what the fill did.
+    pub fn named_figures(&self) -> Vec<(String, f64)> {
+        let figures = self.figures();
+        let names = NAMES.iter().map(|name| (*name).to_owned());
+        let mut named: Vec<(String, f64)> = names.zip(figures.values().iter().copied()).collect();
+        let ssds = self.run.devices.iter().take(self.main_count).enumerate();
+        for (index, device) in ssds {
+            let counters = &device.counters;
+            for (what, count) in [
+                ("pages", counters.host_pages_written),
+                ("parity_pages", counters.parity_pages_written),
+                ("erases", counters.erases),
+            ] {
+                named.push((format!("ssd{index}_{what}"), float(count)));
+            }
+        }
+        named.push(("flash_pages_written_slc".to_owned(), self.spread(&self.run, |c| c.programs_slc).sum));
+        if let Some(fill) = &self.fill {
+            named.push(("fill_ssd_pages_mean".to_owned(), self.spread(fill, |c| c.host_pages_written).mean));
+            named.push(("fill_page_copies".to_owned(), self.spread(fill, |c| c.page_copies).sum));
+        }
+        if let Some(rebuilt) = self.rebuilt {
+            named.push(("rebuild_bytes".to_owned(), float(rebuilt.bytes)));
+            named.push(("rebuild_seconds".to_owned(), rebuilt.seconds()));
+        }
+        named
     }
 }
 

@@ -15,7 +15,7 @@ mod store;
 mod sweep;
 
 use crate::Exit;
-use crate::drive::load::TraceOptions;
+use crate::drive::load::{Loaded, TraceOptions};
 use crate::failure::Failure;
 use crate::flash::config::{Choices, DeviceOptions, Streams, parse_cap, parse_gc};
 use crate::options::cache::CacheSizes;
@@ -33,6 +33,8 @@ use node::units::parse_size;
 use placement::{HotnessKind, PlacementKind};
 use rebuild::Recovery;
 use std::path::PathBuf;
+use std::sync::Arc;
+pub(crate) use store::Shard;
 
 /// Buffers for requests: so many that none waits for one. Nobody touches their content, so they take no
 /// memory. Not for elastic schemes, whose chunks wait in them: there they are a write cache, and how large
@@ -167,6 +169,7 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
     let alone = arguments.cells.compare.is_empty() && arguments.cells.sweep.is_empty();
     if alone && arguments.cells.out.is_none() && !arguments.plot.wanted() {
         arguments.array.check()?;
+        arguments.recovery.check_scheme(arguments.array.scheme)?;
         let loaded = arguments.trace.load(arguments.chunk_size)?;
         let outcome = rig::simulate(arguments, &loaded, rig::Shown::Progress)?;
         if arguments.json {
@@ -177,6 +180,18 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
         return Ok(0);
     }
     sweep::run(arguments)
+}
+
+/// Runs what the arguments say over a trace that `load` gets, and names what it counted; for experiments.
+pub(crate) fn measure<'a>(
+    arguments: &Arguments,
+    load: impl FnOnce(&TraceOptions, u64) -> Result<Arc<Loaded>, Failure> + 'a,
+) -> Result<Vec<(String, f64)>, Failure> {
+    arguments.array.check()?;
+    arguments.recovery.check_scheme(arguments.array.scheme)?;
+    let loaded = load(&arguments.trace, arguments.chunk_size)?;
+    let outcome = rig::simulate(arguments, &loaded, rig::Shown::Nothing)?;
+    Ok(outcome.named_figures())
 }
 
 impl Arguments {

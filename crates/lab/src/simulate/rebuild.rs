@@ -3,12 +3,13 @@
 //! As in the paper parity is committed before, and what is rebuilt goes to the same SSDs.
 
 use crate::failure::Failure;
-use crate::options::batches::Batches;
+use crate::options::batches::{Batches, check_commits};
 use crate::simulated::SimulatedSet;
 use crate::subject::array::ArrayTarget;
 use crate::subject::target::Target as _;
 use block::{DevIndex, Stream};
 use clap::Args;
+use format::SchemeKind;
 use node::units::show_size;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -19,6 +20,10 @@ const FIRST_SERIAL: u32 = 1 << 30;
 /// Which SSDs are lost, and how they are rebuilt.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Recovery {
+    /// Behind the last request lose so many of the SSDs, 0 too, and commit parity in what is left; all of
+    /// that is part of the run's time (as `--commit-every end` is, which it takes the place of).
+    #[arg(long, value_name = "SSDS")]
+    pub fail: Option<usize>,
     /// At the end, after a parity commit, lose so many of the SSDs and rebuild them (at most as many as there
     /// are parities).
     #[arg(long, default_value = "0", value_name = "SSDS")]
@@ -79,6 +84,14 @@ impl Rebuilt {
 impl Recovery {
     /// Refuses more than the code makes up for.
     pub fn check(&self, parity_count: usize) -> Result<(), Failure> {
+        if self.fail.is_some_and(|fail| fail > 0) && self.rebuild > 0 {
+            return Err(Failure::new("--fail: found beside --rebuild, expected one of them"));
+        }
+        if let Some(fail) = self.fail.filter(|&fail| fail > parity_count) {
+            return Err(Failure::new(format!(
+                "--fail: found {fail}, expected at most the {parity_count} SSDs that the array can lose"
+            )));
+        }
         if self.rebuild <= parity_count {
             return Ok(());
         }
@@ -86,6 +99,21 @@ impl Recovery {
             "--rebuild: found {}, expected at most the {parity_count} SSDs that the array can lose",
             self.rebuild
         )))
+    }
+
+    /// Refuses what means nothing to a scheme.
+    pub fn check_scheme(&self, scheme: SchemeKind) -> Result<(), Failure> {
+        check_commits(self.fail.map(|fail| format!("--fail {fail}")), scheme)
+    }
+
+    /// Loses the first SSDs and commits parity, if that is asked for.
+    pub fn degrade(&self, target: &mut ArrayTarget<SimulatedSet>) -> Result<(), Failure> {
+        let Some(fail) = self.fail else { return Ok(()) };
+        for dev in (0u16..).map(DevIndex::new).take(fail) {
+            target.array_mut().engine().fail_device(dev);
+        }
+        target.settle()?;
+        target.commit()
     }
 
     /// Loses the first SSDs and rebuilds them.

@@ -70,8 +70,13 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     let mut progress = progress(shown, "simulate", loaded.requests.len() as u64);
     let mut driver = Driver::new(&mut target, arguments.depth() as usize, arguments.chunk_size, None);
     let requests = loaded.requests.iter().copied();
-    let phase = phase(&mut driver, requests, pace, arguments.array.commit_every, &mut progress)?;
+    let commit = match arguments.array.commit_every {
+        CommitEvery::End if arguments.recovery.fail.is_some() => CommitEvery::Never,
+        chosen @ (CommitEvery::End | CommitEvery::Never | CommitEvery::Writes(_)) => chosen,
+    };
+    let phase = phase(&mut driver, requests, pace, commit, &mut progress)?;
     drop(progress);
+    arguments.recovery.degrade(&mut target)?;
     let cpu_seconds = cpu_seconds() - cpu;
     let run = Marks::of(&target).since(&before).stretch(phase);
     let rebuilt = arguments.recovery.run(&mut target)?;

@@ -87,6 +87,7 @@ fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
     any(|arguments, scheme| arguments.array.commit_every.check(scheme))?;
     any(|arguments, scheme| arguments.array.check_logs(scheme))?;
     any(|arguments, scheme| arguments.array.cache.check(scheme))?;
+    any(|arguments, scheme| arguments.recovery.check_scheme(scheme))?;
     any(|arguments, scheme| arguments.array.unit.check(scheme))
 }
 

@@ -259,6 +259,11 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
         self.settle()
     }
 
+    fn checkpoint(&mut self, kind: CheckpointKind) -> Result<(), Failure> {
+        self.array.run(|engine, tag| engine.write_checkpoint(tag, kind))?;
+        Ok(())
+    }
+
     fn commit_every(&mut self, writes: Option<u64>) {
         self.array.engine().commit_every(writes);
     }

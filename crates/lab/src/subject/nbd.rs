@@ -6,7 +6,7 @@
 use super::snapshot::Snapshot;
 use super::target::{Finished, Part, Sink, Source, Target};
 use crate::failure::Failure;
-use format::ArrayConfig;
+use format::{ArrayConfig, CheckpointKind};
 use front::nbd::wire::{self, Command, RequestHeader, handshake_flag, option, reply, transmission_flag};
 use node::status::Memory;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -487,6 +487,10 @@ impl Target for NbdTarget {
 
     fn commit(&mut self) -> Result<(), Failure> {
         Err(self.lost("parity commit cannot be asked for over NBD; use `elastripe commit`"))
+    }
+
+    fn checkpoint(&mut self, _kind: CheckpointKind) -> Result<(), Failure> {
+        Err(self.lost("a checkpoint cannot be asked for over NBD; use `elastripe checkpoint`"))
     }
 
     fn commit_every(&mut self, _writes: Option<u64>) {

@@ -2,7 +2,7 @@
 
 use super::snapshot::Snapshot;
 use crate::failure::Failure;
-use format::ArrayConfig;
+use format::{ArrayConfig, CheckpointKind};
 use node::status::Memory;
 
 /// The end of a part of a request.
@@ -82,6 +82,9 @@ pub trait Target {
 
     /// Commits parity, in an array.
     fn commit(&mut self) -> Result<(), Failure>;
+
+    /// Writes a checkpoint of the metadata, in an array.
+    fn checkpoint(&mut self, kind: CheckpointKind) -> Result<(), Failure>;
 
     /// From now on commits parity after so many writes, counted from now, in an array.
     fn commit_every(&mut self, writes: Option<u64>);

@@ -11,8 +11,8 @@ use trace::{GenerateOptions, Generator, OutputFormat, Profile};
 /// Options of `trace generate`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// What to generate: was-synthetic, fin, web, usr, mds, online, webmail, online-webmail, zipf:THETA or
-    /// uniform.
+    /// What to generate: was-synthetic, was-synthetic-fifth, fin, web, usr, mds, online, webmail,
+    /// online-webmail, zipf:THETA or uniform.
     #[arg(long)]
     profile: Profile,
     /// Number of requests; as many as published if not given, 1,000,000 for zipf and uniform.

@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::extents::Extents;
+use super::fifth::HotFifth;
 use super::normal::Normal;
 use super::published::{EPLOG_MDS, EPLOG_USR, EPLOG_WEB, WAS_ONLINE, WAS_WEBMAIL};
 use super::{GenerateOptions, Label, Profile, ProfileError, RANGE_BYTES_DEFAULT};
@@ -19,6 +20,7 @@ pub struct Generator {
 #[derive(Clone, Debug)]
 enum Requests {
     Normal(Normal),
+    HotFifth(HotFifth),
     Extents(Box<Extents>),
     Blocks(Blocks),
     Plain(Box<Synthetic>),
@@ -31,6 +33,7 @@ impl Generator {
         let (count, seed) = (label.request_count, label.seed);
         let source = match label.profile {
             Profile::WasSynthetic => Requests::Normal(Normal::new(count, seed)),
+            Profile::WasSyntheticFifth => Requests::HotFifth(HotFifth::new(count, seed)),
             Profile::Fin => Requests::Extents(Box::new(Extents::fin(count, seed))),
             Profile::Web => Requests::Extents(Box::new(Extents::of(&EPLOG_WEB, count, seed))),
             Profile::Usr => Requests::Extents(Box::new(Extents::of(&EPLOG_USR, count, seed))),
@@ -53,6 +56,7 @@ impl Generator {
     pub fn solution(&self) -> String {
         match &self.source {
             Requests::Normal(normal) => normal.solution(),
+            Requests::HotFifth(fifth) => fifth.solution(),
             Requests::Extents(extents) => extents.solution(),
             Requests::Blocks(blocks) => blocks.solution(),
             Requests::Plain(_) => {
@@ -65,7 +69,7 @@ impl Generator {
     pub(super) fn range_chunks(&self) -> Option<u64> {
         match &self.source {
             Requests::Normal(normal) => Some(normal.range_chunks()),
-            Requests::Extents(_) | Requests::Blocks(_) | Requests::Plain(_) => None,
+            Requests::HotFifth(_) | Requests::Extents(_) | Requests::Blocks(_) | Requests::Plain(_) => None,
         }
     }
 }
@@ -93,6 +97,7 @@ impl Iterator for Generator {
     fn next(&mut self) -> Option<Request> {
         match &mut self.source {
             Requests::Normal(source) => source.next(),
+            Requests::HotFifth(source) => source.next(),
             Requests::Extents(source) => source.next(),
             Requests::Blocks(source) => source.next(),
             Requests::Plain(source) => source.next(),

@@ -11,6 +11,7 @@
 //! | profile | figures from | solved | assumed |
 //! |---|---|---|---|
 //! | `was-synthetic` | WAS, Table I and section V-A | range of the addresses, from the unique chunks | see [`Profile::WasSynthetic`] |
+//! | `was-synthetic-fifth` | WAS, Table I | nothing | a fifth of the range gets 80 %, uniform inside and outside; see `fifth.rs` |
 //! | `fin` | EPLOG, Table 2, and WAS, Table I, at once | size mixes of reads and writes; extents; share of the hot ones | sizes seen in the trace's first 10,000 requests, tilted to the mean |
 //! | `web`, `usr`, `mds` | EPLOG, Table 2 | size mix | sizes of whole chunks with the largest entropy; no reads; as many chunks written per segment as in `fin` |
 //! | `online`, `webmail` | WAS, Table I | hot and cold blocks | whole chunks; places scattered |
@@ -28,6 +29,7 @@
 mod blocks;
 mod compare;
 mod extents;
+mod fifth;
 mod generator;
 mod label;
 mod normal;
@@ -60,6 +62,9 @@ pub enum Profile {
     /// addresses normally distributed with deviation 0.078 x range, so that the middle fifth of the range
     /// gets 80 % of the requests. The range is what makes the unique chunks come out.
     WasSynthetic,
+    /// The same by Table I: 8 KiB writes at 512-byte boundaries, 80 % of them in a fifth of 160,400 chunks,
+    /// uniform inside and outside of it.
+    WasSyntheticFifth,
     /// Stand-in for Financial1 (SPC), EPLOG's FIN.
     Fin,
     /// Stand-in for MSR Cambridge `web_0`.
@@ -132,8 +137,9 @@ pub struct GenerateOptions {
 
 impl Profile {
     /// The names on command lines.
-    pub const NAMES: [&'static str; 10] = [
+    pub const NAMES: [&'static str; 11] = [
         "was-synthetic",
+        "was-synthetic-fifth",
         "fin",
         "web",
         "usr",
@@ -149,7 +155,7 @@ impl Profile {
     /// nothing is published.
     pub fn published_request_count(self) -> Option<u64> {
         match self {
-            Self::WasSynthetic => Some(published::WAS_SYNTHETIC.request_count),
+            Self::WasSynthetic | Self::WasSyntheticFifth => Some(published::WAS_SYNTHETIC.request_count),
             Self::Fin => Some(published::WAS_FINANCIAL1.request_count),
             Self::Web => Some(published::EPLOG_WEB.write_count),
             Self::Usr => Some(published::EPLOG_USR.write_count),
@@ -165,6 +171,7 @@ impl Profile {
     pub fn describe(self) -> &'static str {
         match self {
             Self::WasSynthetic => "the WAS paper's Synthetic workload",
+            Self::WasSyntheticFifth => "the WAS paper's Synthetic workload, by its Table I",
             Self::Fin => "stand-in for Financial1 (FIN)",
             Self::Web => "stand-in for MSR web_0 (WEB)",
             Self::Usr => "stand-in for MSR usr_0 (USR)",
@@ -186,6 +193,7 @@ impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WasSynthetic => "was-synthetic",
+            Self::WasSyntheticFifth => "was-synthetic-fifth",
             Self::Fin => "fin",
             Self::Web => "web",
             Self::Usr => "usr",
@@ -214,6 +222,7 @@ impl FromStr for Profile {
         }
         Ok(match text {
             "was-synthetic" => Self::WasSynthetic,
+            "was-synthetic-fifth" => Self::WasSyntheticFifth,
             "fin" => Self::Fin,
             "web" => Self::Web,
             "usr" => Self::Usr,

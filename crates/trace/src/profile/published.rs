@@ -270,6 +270,7 @@ impl Profile {
                 });
                 targets
             }
+            Self::WasSyntheticFifth => was(&WAS_SYNTHETIC, None),
             Self::Fin => {
                 let mut targets = eplog(&EPLOG_FIN, Some(NOTE_FIN_WRITES));
                 targets.extend(was(&WAS_FINANCIAL1, None));

@@ -1,0 +1,199 @@
+//! How a cell is run: by the library's own commands, with their words as options.
+
+use super::cells::Cell;
+use super::declare::{Engine, Workload};
+use super::loads::Loads;
+use super::view::Figures;
+use crate::failure::Failure;
+use crate::number::float;
+use crate::{flash, replay, simulate};
+use clap::{Args, Command, FromArgMatches};
+use serde_json::Value;
+use std::collections::HashSet;
+use trace::{Op, PrepareOptions, StatsCollector, StatsOptions, compare, prepare_slice};
+
+/// What says how long the machine took, and where: no part of what a cell comes to.
+const NOT_COUNTED: [&str; 12] = [
+    "seconds",
+    "requests_per_second",
+    "latency_us",
+    "provenance",
+    "config",
+    "memory",
+    "cpu_seconds",
+    "flash_pages_written_per_cpu_second",
+    "seed",
+    "version",
+    "synthetic",
+    "verify",
+];
+
+/// Of each device, what it was given.
+const OF_DEVICES: [&str; 4] =
+    ["data_chunks_written", "parity_chunks_written", "log_chunks_written", "metadata_bytes_written"];
+
+/// Of the fill, beside its sums.
+const OF_FILL: [&str; 2] = ["metadata_write_amplification", "checkpoint_at_end.main_bytes_written"];
+
+/// Runs a cell.
+pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
+    let at = (cell.scale, cell.seed);
+    match cell.engine {
+        Engine::Simulate => {
+            let arguments: simulate::Arguments = parse("simulate", cell)?;
+            let load = loaded(cell)?;
+            let named =
+                simulate::measure(&arguments, |trace, chunk_bytes| loads.get(load, at, trace, chunk_bytes))?;
+            Ok(named.into_iter().collect())
+        }
+        Engine::Replay => {
+            let arguments: replay::Arguments = parse("replay", cell)?;
+            let load = loaded(cell)?;
+            let counted =
+                replay::measure(&arguments, |trace, chunk_bytes| loads.get(load, at, trace, chunk_bytes))?;
+            Ok(numbers(&counted))
+        }
+        Engine::Flash => {
+            let arguments: flash::RunArguments = parse("flash run", cell)?;
+            Ok(numbers(&flash::measure(&arguments)?))
+        }
+        Engine::Statistics => statistics(cell, loaded(cell)?),
+        Engine::Disks => disks(cell, loaded(cell)?),
+        Engine::Stripes => stripes(cell, loaded(cell)?),
+        Engine::Reckoned(compute) => {
+            let words: Vec<&str> = cell.words.iter().map(String::as_str).collect();
+            compute(&words)
+        }
+    }
+}
+
+fn loaded(cell: &Cell) -> Result<&'static Workload, Failure> {
+    cell.load.ok_or_else(|| Failure::new(format!("{}: found no load, expected one", cell.key.grid)))
+}
+
+/// The options of a command from a cell's words.
+fn parse<A: Args + FromArgMatches>(command: &'static str, cell: &Cell) -> Result<A, Failure> {
+    let seed = ["--seed".to_owned(), cell.seed.to_string()];
+    let words = cell.words.iter().cloned().chain(seed);
+    let parser = A::augment_args(Command::new(command).no_binary_name(true));
+    let wrong = |error: clap::Error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        Failure::new(format!("{}: {command} {}: {first}", cell.key.grid, cell.words.join(" ")))
+    };
+    let matches = parser.try_get_matches_from(words).map_err(wrong)?;
+    A::from_arg_matches(&matches).map_err(wrong)
+}
+
+/// All numbers of an object that depend on nothing but the inputs, named by their way; of the fill the sums
+/// only.
+fn numbers(counted: &Value) -> Figures {
+    let mut found = Figures::new();
+    collect(counted, "", &mut found);
+    found.retain(|name, _| {
+        let is_wanted_of_device = || OF_DEVICES.iter().any(|wanted| name.ends_with(wanted));
+        match name.split_once('.') {
+            Some(("fill", rest)) => rest.starts_with("totals.") || OF_FILL.contains(&rest),
+            Some(("devices", _)) => is_wanted_of_device(),
+            Some(_) | None => true,
+        }
+    });
+    found
+}
+
+fn collect(value: &Value, name: &str, found: &mut Figures) {
+    let below = |key: &str| if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
+    match value {
+        Value::Number(number) => {
+            found.extend(number.as_f64().map(|number| (name.to_owned(), number)));
+        }
+        Value::Object(map) => {
+            for (key, value) in map.iter().filter(|(key, _)| !NOT_COUNTED.contains(&key.as_str())) {
+                collect(value, &below(key), found);
+            }
+        }
+        Value::Array(list) => {
+            for (index, value) in list.iter().enumerate() {
+                collect(value, &below(&index.to_string()), found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// The figures that papers print of a load: reached, printed, and how far apart in percent.
+fn statistics(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
+    let mut generator = load.generator(cell.scale, cell.seed)?;
+    let label = *generator.label();
+    let mut collector = StatsCollector::new(StatsOptions::default())?;
+    for request in &mut generator {
+        collector.add(&request)?;
+    }
+    let (stats, comparisons) = compare(&label, collector);
+    let mut figures = Figures::new();
+    figures.insert("chunk_writes".to_owned(), float(stats.chunk_write_count));
+    figures.insert("unique_chunks".to_owned(), float(stats.unique_chunk_count));
+    figures.insert("top_fifth_percent".to_owned(), stats.top_fifth_percent());
+    let mut worst: f64 = 0.0;
+    for comparison in comparisons.into_iter().flatten() {
+        let name = format!("{} ({})", comparison.target.statistic.name(), comparison.target.source.name());
+        figures.insert(format!("{name}: reached"), comparison.reached);
+        figures.insert(format!("{name}: printed"), comparison.target.value);
+        worst = worst.max(comparison.deviation_percent.abs());
+    }
+    figures.insert("largest deviation".to_owned(), worst);
+    Ok(figures)
+}
+
+/// Pages written to each of the data disks of an array whose parity is on one disk, and to that one. The
+/// words are the number of data disks and the bytes of a page.
+fn disks(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
+    let [count, page] = two_numbers(cell, "a number of disks and bytes of a page")?;
+    let (requests, _) = load.requests(cell.scale, cell.seed)?;
+    let mut disks = vec![0_u64; usize::try_from(count)?];
+    let mut parity = 0_u64;
+    for request in requests.iter().filter(|request| request.op == Op::Write) {
+        let pages = request.chunks(page);
+        parity += pages.end.div_ceil(count) - pages.start / count;
+        for page in pages {
+            let disk = usize::try_from(page % count)?;
+            disks[disk] += 1;
+        }
+    }
+    let mut figures: Figures =
+        disks.iter().enumerate().map(|(disk, &pages)| (format!("data{disk}_pages"), float(pages))).collect();
+    let sum = float(disks.iter().sum());
+    figures.insert("parity_pages".to_owned(), float(parity));
+    figures.insert("parity_times_mean".to_owned(), float(parity) * float(count) / sum.max(1.0));
+    Ok(figures)
+}
+
+/// Two positive numbers, which are the words.
+fn two_numbers(cell: &Cell, expected: &str) -> Result<[u64; 2], Failure> {
+    let numbers = cell.words.iter().map(|word| word.parse::<u64>().ok().filter(|&number| number > 0));
+    let numbers = numbers.collect::<Option<Vec<u64>>>().and_then(|numbers| numbers.try_into().ok());
+    numbers.ok_or_else(|| Failure::new(format!("found {:?}, expected {expected}", cell.words.join(" "))))
+}
+
+/// Distinct stripes that each whole interval of writes touches, summed up: what a commit after each interval
+/// has to write parity of. The words are the data chunks of a stripe and the writes of an interval.
+fn stripes(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
+    let [columns, every] = two_numbers(cell, "chunks of a stripe and writes of an interval")?;
+    let (requests, _) = load.requests(cell.scale, cell.seed)?;
+    let options = PrepareOptions::default();
+    let (mut distinct, mut intervals, mut writes) = (0_usize, 0_u64, 0_u64);
+    let mut seen = HashSet::new();
+    for request in prepare_slice(&requests, &options)? {
+        let chunks = request?.chunks(options.chunk_bytes);
+        seen.extend(chunks.map(|chunk| chunk / columns));
+        writes += 1;
+        if writes == every {
+            distinct += seen.len();
+            intervals += 1;
+            writes = 0;
+            seen.clear();
+        }
+    }
+    let distinct = float(u64::try_from(distinct)?);
+    Ok([("stripes".to_owned(), distinct), ("intervals".to_owned(), float(intervals))].into())
+}

@@ -1,0 +1,81 @@
+//! What a folder has of the declared cells.
+
+use super::cells::{cells, grids};
+use super::declare::Experiment;
+use super::folder::{Build, Folder, Found, key_text};
+use super::scale::Scale;
+use super::view::View;
+use crate::failure::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// See the module's documentation.
+pub struct Results {
+    /// What made them.
+    pub build: Build,
+    /// Where.
+    pub hosts: BTreeSet<String>,
+    /// How long the loads were.
+    pub scale: Scale,
+    /// The seeds, ascending.
+    pub seeds: Vec<u64>,
+    /// What each seed counted.
+    pub views: Vec<View>,
+    /// Cells that are there, and that are declared, of all seeds.
+    pub cells: (usize, usize),
+}
+
+/// Reads a folder: cells of one build and of one scale.
+pub fn load(folder: &Folder, scale: Option<Scale>, experiments: &[&Experiment]) -> Result<Results, Failure> {
+    let named = |what: String| Failure::new(format!("{}: {what}", folder.path().display()));
+    let all: Vec<Found> = folder.all()?.into_iter().map(|(_, found)| found).collect();
+    let build = the_build(&all).map_err(named)?;
+    let scales: BTreeSet<Scale> =
+        all.iter().filter(|found| found.build == build).map(|found| found.scale).collect();
+    let scale = match (scale, scales.len()) {
+        (Some(scale), _) => scale,
+        (None, 1) => *scales.first().expect("it has one element"),
+        (None, _) => {
+            let found: Vec<String> = scales.iter().map(Scale::to_string).collect();
+            return Err(named(format!(
+                "found cells of the scales {}; say which with --scale",
+                found.join(", ")
+            )));
+        }
+    };
+    let of_run: Vec<Found> =
+        all.into_iter().filter(|found| found.build == build && found.scale == scale).collect();
+    let seeds: Vec<u64> =
+        of_run.iter().map(|found| found.seed).collect::<BTreeSet<_>>().into_iter().collect();
+    let hosts = of_run.iter().map(|found| found.host.clone()).collect();
+    let mut known: BTreeMap<(String, String), Found> =
+        of_run.into_iter().map(|found| ((found.key.clone(), found.inputs.clone()), found)).collect();
+    let mut views: BTreeMap<u64, View> = seeds.iter().map(|&seed| (seed, View::default())).collect();
+    let (mut there, mut declared) = (0, 0);
+    for grid in grids(experiments.iter().copied()) {
+        for cell in cells(grid, scale, &seeds)? {
+            declared += 1;
+            let found = known.remove(&(key_text(&cell), cell.inputs()));
+            if let Some((found, view)) = found.zip(views.get_mut(&cell.seed)) {
+                there += 1;
+                view.add(cell.key, found.figures);
+            }
+        }
+    }
+    Ok(Results { build, hosts, scale, seeds, views: views.into_values().collect(), cells: (there, declared) })
+}
+
+/// This program's cells, or, if there are none, those of the only other one.
+fn the_build(all: &[Found]) -> Result<Build, String> {
+    let builds: BTreeSet<&Build> = all.iter().map(|found| &found.build).collect();
+    let own = Build::own();
+    match builds.len() {
+        0 => Err("found no cells, expected what `elastripe lab run --out` leaves".to_owned()),
+        _ if builds.contains(&own) => Ok(own),
+        1 => Ok((*builds.first().expect("it has one element")).clone()),
+        _ => {
+            let names: Vec<String> =
+                builds.iter().map(|build| format!("{} (program {})", build.version, build.hash)).collect();
+            Err(format!("found cells of several other builds and none of this one: {}", names.join("; ")))
+        }
+    }
+}
