@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub const LAYERS: [&[&str]; 9] = [
     &["block"],
     &["erasure", "flash", "format", "placement", "reliability", "trace"],
-    &["array"],
+    &["array", "kv"],
     &["device", "sim"],
     &["front"],
     &["resp"],
