@@ -1,8 +1,23 @@
 //! The Redis protocol before the key-value store.
 #![forbid(unsafe_code)]
 
+pub mod commands;
+mod desk;
 pub mod glob;
 mod limits;
+pub mod memory;
+mod output;
+mod pending;
+mod session;
+mod settings;
 pub mod wire;
 
+pub use desk::{Calls, ClientId, Desk, Statistics, Who};
 pub use limits::Limits;
+pub use output::Output;
+pub use session::{Context, Fault, Session, Wants};
+pub use settings::{Durable, Password, Settings};
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
+mod tests;
