@@ -1,7 +1,6 @@
 //! What all clients share: who they are, what was asked of the store for them, how much may be held, and what
 //! they asked for so far.
 
-use crate::commands::{COMMANDS, Flag, Run};
 use crate::wire::{Budget, Trust, Version};
 use crate::{Limits, Settings};
 use block::slab::{Key, Slab};
@@ -64,7 +63,7 @@ pub struct Calls {
 }
 
 /// What clients did so far.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Statistics {
     /// By place in the table of commands.
     pub calls: Vec<Calls>,
@@ -84,22 +83,6 @@ pub struct Statistics {
     pub misses: u64,
     /// Commands refused since nothing more could be held for clients.
     pub without_room: u64,
-}
-
-impl Default for Statistics {
-    fn default() -> Self {
-        Self {
-            calls: vec![Calls::default(); COMMANDS.len()],
-            unknown: 0,
-            connections: 0,
-            faults: 0,
-            received_bytes: 0,
-            sent_bytes: 0,
-            hits: 0,
-            misses: 0,
-            without_room: 0,
-        }
-    }
 }
 
 impl Statistics {
@@ -259,21 +242,23 @@ impl Desk {
     }
 
     /// A command has ended.
-    pub(crate) fn count(&mut self, place: usize, bytes: usize, failed: bool, waited_ns: u64) {
-        let calls = &mut self.statistics.calls[place];
+    pub(crate) fn count(
+        &mut self,
+        place: usize,
+        kind: Option<Command>,
+        bytes: usize,
+        failed: bool,
+        waited_ns: u64,
+    ) {
+        let all = &mut self.statistics.calls;
+        if all.len() <= place {
+            all.resize(place + 1, Calls::default());
+        }
+        let calls = &mut all[place];
         calls.count += 1;
         calls.failed += u64::from(failed);
         calls.waited_ns = calls.waited_ns.saturating_add(waited_ns);
-        let spec = &COMMANDS[place];
-        let kind = if spec.has(Flag::Write) {
-            Command::Write
-        } else if spec.has(Flag::Readonly) {
-            Command::Read
-        } else if matches!(spec.run, Run::Store(..)) {
-            Command::Flush
-        } else {
-            return;
-        };
+        let Some(kind) = kind else { return };
         self.meter.count(kind, u64::try_from(bytes).unwrap_or(u64::MAX), failed, waited_ns);
     }
 

@@ -1,8 +1,9 @@
-//! Patterns of names as `SCAN MATCH` and `KEYS` have them: `*`, `?`, `[a-c]`, `[^a]`, `\` before what stands for itself.
+//! Patterns of names as `SCAN MATCH` and `KEYS` have them: `*`, `?`, `[a-c]`, `[^a]`, `\` before what
+//! stands for itself.
 //!
-//! A star that does not fit is tried further on, but never two of them: what the last one leaves open, an earlier one
-//! cannot mend. So the time is the pattern's length times the name's at most, where Redis's own matcher once took exponential
-//! time.
+//! A star that does not fit is tried further on, but never two of them: what the last one leaves open, an
+//! earlier one cannot mend. So the time is the pattern's length times the name's at most, where Redis's own
+//! matcher once took exponential time.
 
 /// Whether a name matches a pattern.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {

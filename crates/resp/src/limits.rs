@@ -27,8 +27,8 @@ pub struct Limits {
     pub asks_in_flight_max: usize,
     /// While a client has not taken so much of its answers, nothing new is begun for it.
     pub output_pause_bytes: usize,
-    /// A client that has so much to take is closed: it asked for more than it reads. More than one answer of the
-    /// largest size.
+    /// A client that has so much to take is closed: it asked for more than it reads. More than one answer
+    /// of the largest size.
     pub output_bytes_max: usize,
     /// How long a client may have answers waiting without taking a byte of them.
     pub stall_timeout_ns: u64,

@@ -1,4 +1,5 @@
-//! A store in plain memory: for tests, and as the yardstick of what the protocol itself costs. It forgets everything.
+//! A store in plain memory: for tests, and as the yardstick of what the protocol itself costs. It forgets
+//! everything.
 
 use kv::ask::{Answer, Ask, Description, Figures, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
 use std::collections::BTreeMap;

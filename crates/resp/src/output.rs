@@ -1,4 +1,5 @@
-//! What waits to be sent to a client, in order: bytes of the protocol, and parts of values that are not copied.
+//! What waits to be sent to a client, in order: bytes of the protocol, and parts of values that are not
+//! copied.
 
 use crate::wire::{Reply, Version};
 use kv::ask::Value;

@@ -1,12 +1,15 @@
 //! One client's connection, as a state machine without sockets.
 //!
-//! The owner feeds received bytes to [`Session::receive`], tells it what the store has answered ([`Session::told`]), and
-//! sends what is in its output. Commands are begun as they come, many at a time; answers leave in the order of the commands.
+//! The owner feeds received bytes to [`Session::receive`], tells it what the store has answered
+//! ([`Session::told`]), and sends what is in its output. Commands are begun as they come, many at a time;
+//! answers leave in the order of the commands.
 //!
 //! # Invariants
-//! - Two commands about one key take effect in their order: the store keeps it for what is asked of it, no command is begun
-//!   while one before it has not asked all it has to, and a key on which a command works in several steps is locked.
-//! - What a client holds is counted in the budget of all, and given back by [`Session::abandon`] at the latest.
+//! - Two commands about one key take effect in their order: the store keeps it for what is asked of it, no
+//!   command is begun while one before it has not asked all it has to, and a key on which a command works
+//!   in several steps is locked.
+//! - What a client holds is counted in the budget of all, and given back by [`Session::abandon`] at the
+//!   latest.
 
 use crate::commands::{
     COMMANDS, Call, Flag, Gather, Here, Order, Outcome, Plan, Run, Said, Shape, Spec, Turn, bound, find,
@@ -16,6 +19,7 @@ use crate::desk::{Asked, ClientId, Desk};
 use crate::output::Output;
 use crate::pending::{Gathered, Pending, State, length_of};
 use crate::wire::{Arguments, Parser, Reply, Trust, Version, Violation};
+use front::Command;
 use kv::ask::{Answer, Ask, Keys, Refused};
 use std::collections::VecDeque;
 
@@ -92,7 +96,8 @@ pub struct Context<'a> {
 
 /// Values that one client has on their way to the store, in bytes; more stay in its socket.
 const UNDER_WAY_BYTES: usize = 64 << 20;
-/// Values that one client has on their way from the store; how many those are follows from the sizes it has met.
+/// Values that one client has on their way from the store; how many those are follows from the sizes it has
+/// met.
 const AWAITED_BYTES: usize = 16 << 20;
 /// The size that a client is thought to ask for before it has asked for any.
 const FIRST_GUESS_BYTES: usize = 64 << 10;
@@ -151,7 +156,8 @@ impl Session {
         }
     }
 
-    /// Takes bytes from the start of `input`, as many as it can use now; says how many, and what it wants next.
+    /// Takes bytes from the start of `input`, as many as it can use now; says how many, and what it wants
+    /// next.
     pub fn receive(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<(usize, Wants), Fault> {
         let mut used = 0;
         let wants = loop {
@@ -353,8 +359,16 @@ impl Session {
         let mut out = Vec::new();
         let keys = &*cx.keys;
         let client = self.id;
-        let mut here =
-            Here { arguments, spec, client, desk: &mut *cx.desk, keys, out: &mut out, ends: false };
+        let mut here = Here {
+            arguments,
+            spec,
+            table: &COMMANDS,
+            client,
+            desk: &mut *cx.desk,
+            keys,
+            out: &mut out,
+            ends: false,
+        };
         let result = run(&mut here);
         let ends = here.ends;
         if let Err(Said(text)) = result {
@@ -516,7 +530,8 @@ impl Session {
         cx.desk.budget.give(pending.held_bytes);
         if let Some(place) = pending.spec {
             let waited_ns = cx.desk.now_ns.saturating_sub(pending.came_ns);
-            cx.desk.count(place, pending.held_bytes.max(answer_bytes), failed, waited_ns);
+            let kind = COMMANDS.get(place).and_then(kind_of);
+            cx.desk.count(place, kind, pending.held_bytes.max(answer_bytes), failed, waited_ns);
         }
     }
 
@@ -571,6 +586,17 @@ fn start(asked: Asked, ask: Ask, cx: &mut Context<'_>) {
 
 fn place_of(spec: &Spec) -> usize {
     COMMANDS.binary_search_by(|other| other.name.cmp(spec.name)).expect("a command is in the table")
+}
+
+/// What a command is to whoever counts requests to volumes alike.
+fn kind_of(spec: &Spec) -> Option<Command> {
+    if spec.has(Flag::Write) {
+        Some(Command::Write)
+    } else if spec.has(Flag::Readonly) {
+        Some(Command::Read)
+    } else {
+        matches!(spec.run, Run::Store(..)).then_some(Command::Flush)
+    }
 }
 
 /// Whether one of a command's keys is like this.

@@ -1,71 +1,9 @@
 //! Commands about a client's own connection.
 
-use super::{SYNTAX, Said, Spec};
-use crate::desk::{ClientId, Desk, Who};
-use crate::wire::{Arguments, Reply, Trust, Version, number};
-use kv::ask::Keys;
-
-/// A command that is answered at once.
-pub struct Here<'a, 'i> {
-    /// Its arguments, name first.
-    pub arguments: Arguments<'i>,
-    /// What it is.
-    pub spec: &'a Spec,
-    /// Whose.
-    pub client: ClientId,
-    /// What all share.
-    pub desk: &'a mut Desk,
-    /// The store, for what it says of itself.
-    pub keys: &'a dyn Keys,
-    /// Where the answer goes.
-    pub out: &'a mut Vec<u8>,
-    /// Whether the connection ends with the answer.
-    pub ends: bool,
-}
-
-impl<'i> Here<'_, 'i> {
-    /// How many arguments, name included.
-    pub fn count(&self) -> usize {
-        self.arguments.count()
-    }
-
-    /// One of them.
-    pub fn word(&self, index: usize) -> Result<&'i [u8], Said> {
-        self.arguments.get(index).ok_or(SYNTAX)
-    }
-
-    /// The name of an option or part of a command, in small letters.
-    pub fn option(&self, index: usize) -> Result<String, Said> {
-        let word = self.word(index)?;
-        let word = word.get(..word.len().min(32)).unwrap_or(word);
-        Ok(word.escape_ascii().to_string().to_ascii_lowercase())
-    }
-
-    /// Who asks.
-    pub fn who(&mut self) -> &mut Who {
-        self.desk.who(self.client)
-    }
-
-    /// The answer, in what the client understands.
-    pub fn reply(&mut self) -> Reply<'_> {
-        let version = self.who().version;
-        Reply::new(self.out, version)
-    }
-
-    /// Says that it is done.
-    pub fn ok(&mut self) -> Result<(), Said> {
-        self.reply().simple("OK");
-        Ok(())
-    }
-
-    /// A part of a command that there is not, or with other arguments.
-    pub fn no_such_part(&self, part: &str) -> Said {
-        let name = self.spec.name.to_uppercase();
-        Said::of(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{part}'. What {name} can do is in COMMAND DOCS"
-        ))
-    }
-}
+use super::spec::{Here, Spec, arity};
+use super::{REDIS_VERSION, SYNTAX, Said};
+use crate::desk::Who;
+use crate::wire::{Trust, Version, number};
 
 const WRONG: Said =
     Said(std::borrow::Cow::Borrowed("WRONGPASS invalid username-password pair or user is disabled."));
@@ -149,7 +87,7 @@ pub fn hello(here: &mut Here<'_, '_>) -> Result<(), Said> {
     let number = who.id.number;
     let mut reply = here.reply();
     reply.map(7);
-    for (name, value) in [("server", "redis"), ("version", super::info::REDIS_VERSION)] {
+    for (name, value) in [("server", "redis"), ("version", REDIS_VERSION)] {
         reply.bulk(name.as_bytes());
         reply.bulk(value.as_bytes());
     }
@@ -171,7 +109,7 @@ pub fn ping(here: &mut Here<'_, '_>) -> Result<(), Said> {
     match here.count() {
         1 => here.reply().simple("PONG"),
         2 => return echo(here),
-        _ => return Err(super::table::arity(here.spec)),
+        _ => return Err(arity(here.spec)),
     }
     Ok(())
 }
@@ -210,8 +148,8 @@ pub fn select(here: &mut Here<'_, '_>) -> Result<(), Said> {
 }
 
 /// A line of `CLIENT LIST`.
-fn line_of(who: &Who, now_ms: u64) -> String {
-    let command = who.command.and_then(|index| super::COMMANDS.get(index)).map_or("NULL", |spec| spec.name);
+fn line_of(who: &Who, table: &[Spec], now_ms: u64) -> String {
+    let command = who.command.and_then(|index| table.get(index)).map_or("NULL", |spec| spec.name);
     let seconds = |since_ms: u64| now_ms.saturating_sub(since_ms) / 1000;
     format!(
         "id={} addr={} name={} age={} idle={} flags=N db=0 cmd={command} user=default resp={} lib-name={} lib-ver={}\n",
@@ -226,10 +164,11 @@ fn line_of(who: &Who, now_ms: u64) -> String {
     )
 }
 
-/// `CLIENT ID | INFO | LIST | GETNAME | SETNAME name | SETINFO what value | NO-EVICT on | NO-TOUCH on | GETREDIR`
+/// `CLIENT ID | INFO | LIST | GETNAME | SETNAME name | SETINFO what value | NO-EVICT on | NO-TOUCH on |
+/// GETREDIR`
 pub fn client(here: &mut Here<'_, '_>) -> Result<(), Said> {
     let part = here.option(1)?;
-    let now_ms = here.desk.now_ms;
+    let (now_ms, table) = (here.desk.now_ms, here.table);
     match (part.as_str(), here.count()) {
         ("id", 2) => {
             let number = here.client.number;
@@ -254,7 +193,7 @@ pub fn client(here: &mut Here<'_, '_>) -> Result<(), Said> {
             return here.ok();
         }
         ("info", 2) => {
-            let line = line_of(here.who(), now_ms);
+            let line = line_of(here.who(), table, now_ms);
             here.reply().text(&line);
         }
         ("list", 2..) => {
@@ -263,7 +202,7 @@ pub fn client(here: &mut Here<'_, '_>) -> Result<(), Said> {
                 .desk
                 .clients()
                 .filter(|who| wanted.as_ref().is_none_or(|wanted| wanted.contains(&who.id.number)))
-                .map(|who| line_of(who, now_ms))
+                .map(|who| line_of(who, table, now_ms))
                 .collect();
             here.reply().text(&lines);
         }

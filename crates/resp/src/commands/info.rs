@@ -1,10 +1,8 @@
 //! What the server says of itself and of its commands.
 
-use super::{COMMANDS, Here, Said, Spec, find};
+use super::spec::{Here, Spec, find_in};
+use super::{REDIS_VERSION, Said};
 use std::fmt::Write;
-
-/// The version of Redis whose commands these are; clients decide by it what they use.
-pub const REDIS_VERSION: &str = "7.0.0";
 
 /// `INFO [section...]`
 pub fn info(here: &mut Here<'_, '_>) -> Result<(), Said> {
@@ -142,7 +140,7 @@ fn stats(here: &Here<'_, '_>, text: &mut String) {
 }
 
 fn command_stats(here: &Here<'_, '_>, text: &mut String) {
-    for (spec, calls) in COMMANDS.iter().zip(&here.desk.statistics.calls) {
+    for (spec, calls) in here.table.iter().zip(&here.desk.statistics.calls) {
         if calls.count > 0 {
             let us = calls.waited_ns / 1000;
             line(
@@ -168,16 +166,17 @@ fn keyspace(here: &Here<'_, '_>, text: &mut String) {
 
 /// `COMMAND [COUNT | LIST | INFO name... | DOCS name... | GETKEYS command...]`
 pub fn command(here: &mut Here<'_, '_>) -> Result<(), Said> {
-    let named = (2..here.count()).map(|index| here.word(index).map(find));
+    let table = here.table;
+    let named = (2..here.count()).map(|index| here.word(index).map(|name| find_in(table, name)));
     let named: Vec<Option<&Spec>> = named.collect::<Result<_, _>>()?;
     let part = if here.count() == 1 { "info".to_owned() } else { here.option(1)? };
-    let every = || COMMANDS.iter().map(Some).collect::<Vec<_>>();
+    let every = || table.iter().map(Some).collect::<Vec<_>>();
     match (part.as_str(), here.count()) {
-        ("count", 2) => here.reply().count(COMMANDS.len()),
+        ("count", 2) => here.reply().count(table.len()),
         ("list", 2) => {
             let mut reply = here.reply();
-            reply.array(COMMANDS.len());
-            COMMANDS.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
+            reply.array(table.len());
+            table.iter().for_each(|spec| reply.bulk(spec.name.as_bytes()));
         }
         ("info", 1 | 2) => described(here, &every()),
         ("info", _) => described(here, &named),
@@ -224,7 +223,7 @@ fn documented(here: &mut Here<'_, '_>, specs: &[Option<&Spec>]) {
 
 /// `COMMAND GETKEYS command argument...`
 fn keys_of(here: &mut Here<'_, '_>) -> Result<(), Said> {
-    let spec = find(here.word(2)?).ok_or(Said::of("ERR Invalid command specified"))?;
+    let spec = find_in(here.table, here.word(2)?).ok_or(Said::of("ERR Invalid command specified"))?;
     let count = here.count() - 2;
     if !spec.takes(count) {
         return Err(Said::of("ERR Invalid number of arguments specified for command"));

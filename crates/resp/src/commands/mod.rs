@@ -1,8 +1,8 @@
 //! The commands: a table of what each is, and what each asks of the store.
 //!
 //! A command is carried out in one of two ways. One about the connection or the server is answered at once
-//! ([`Run::Here`]). One about keys becomes a [`Plan`]: data that says what is asked of the store and how the answers become
-//! one; it does nothing itself.
+//! ([`Run::Here`]). One about keys becomes a [`Plan`]: data that says what is asked of the store and how
+//! the answers become one; it does nothing itself.
 
 mod connection;
 mod expiry;
@@ -11,14 +11,15 @@ mod keys;
 mod others;
 mod plan;
 mod server;
+mod spec;
 mod strings;
 mod table;
 
-pub use connection::Here;
 pub(crate) use others::{is_known_to_redis, why_not};
 pub use plan::{Condition, Gather, Outcome, Plan, Shape, Steps, Turn};
 pub(crate) use server::bound;
-pub use table::{COMMANDS, Flag, Keys, Order, Run, Spec, find};
+pub use spec::{Flag, Here, Keys, Order, Run, Spec};
+pub use table::{COMMANDS, find};
 
 use crate::wire::{Arguments, number};
 use kv::ask::Value;
@@ -35,6 +36,8 @@ impl Said {
     }
 }
 
+/// The version of Redis whose commands these are; clients decide by it what they use.
+pub const REDIS_VERSION: &str = "7.0.0";
 /// The options make no sense together.
 pub const SYNTAX: Said = Said(Cow::Borrowed("ERR syntax error"));
 /// A number that is none.

@@ -1,5 +1,5 @@
-//! Commands that Redis has and this server has not, so that they can be refused by name: whoever looks for a mistake in his
-//! spelling should not.
+//! Commands that Redis has and this server has not, so that they can be refused by name: whoever looks for
+//! a mistake in his spelling should not.
 
 /// Their names, in order.
 #[rustfmt::skip]

@@ -1,6 +1,7 @@
 //! Commands about the server.
 
-use super::{Here, NOT_AN_INTEGER, SYNTAX, Said, Steps};
+use super::spec::Here;
+use super::{NOT_AN_INTEGER, SYNTAX, Said, Steps};
 use crate::desk::Statistics;
 use crate::glob;
 use crate::wire::decimal;

@@ -1,6 +1,7 @@
 //! Commands about values.
 
 use super::expiry::{Unit, end_of_life};
+use super::spec::arity;
 use super::{Call, Gather, NOT_AN_INTEGER, Plan, SYNTAX, Said, Shape, Steps};
 use kv::ask::{Ask, Lifetime, Old, Range, Value, When};
 use std::collections::VecDeque;
@@ -9,7 +10,8 @@ fn set_with(key: Box<[u8]>, value: Value, lifetime: Lifetime) -> Ask {
     Ask::Set { key, value, when: When::Always, lifetime, old: Old::Ignored }
 }
 
-/// What an option of SET and GETEX says of the lifetime, if it does; those with a number take the next argument.
+/// What an option of SET and GETEX says of the lifetime, if it does; those with a number take the next
+/// argument.
 fn lifetime_option(call: &Call<'_, '_>, option: &[u8], index: usize) -> Result<Option<Lifetime>, Said> {
     let unit = match option {
         b"ex" => Unit::Seconds,
@@ -148,7 +150,7 @@ pub fn mget(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
 /// `MSET key value...`
 pub fn mset(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
     if call.count().is_multiple_of(2) {
-        return Err(super::table::arity(call.spec));
+        return Err(arity(call.spec));
     }
     let keys = call.keys(1, 2)?;
     let mut asks = VecDeque::with_capacity(keys.len());

@@ -1,98 +1,7 @@
 //! The commands as a table: what they are called, take, touch and do. COMMAND answers from it.
 
-use super::{Call, Here, Plan, Said, connection, expiry, info, keys, server, strings};
-
-/// What is said of a command to clients that ask.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Flag {
-    /// It changes keys.
-    Write,
-    /// It reads keys.
-    Readonly,
-    /// It may need more room.
-    Denyoom,
-    /// It takes a short time, whatever there is.
-    Fast,
-    /// It is for administrators.
-    Admin,
-    /// Who has not given a password may use it.
-    NoAuth,
-}
-
-impl Flag {
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Write => "write",
-            Self::Readonly => "readonly",
-            Self::Denyoom => "denyoom",
-            Self::Fast => "fast",
-            Self::Admin => "admin",
-            Self::NoAuth => "no_auth",
-        }
-    }
-}
-
-/// Which arguments are keys: the first, the last (negative: counted from the end), and how far apart they are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Keys(pub i64, pub i64, pub i64);
-
-/// In what order a command takes effect with others of its connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
-    /// The store keeps it for each key.
-    ByKey,
-    /// All before it have ended, and all behind it wait: it concerns all keys.
-    Alone,
-}
-
-/// What a command does.
-#[derive(Clone, Copy, Debug)]
-pub enum Run {
-    /// It asks the store.
-    Store(fn(&mut Call<'_, '_>) -> Result<Plan, Said>, Order),
-    /// It is about the connection or the server, and answered at once.
-    Here(fn(&mut Here<'_, '_>) -> Result<(), Said>),
-}
-
-/// A command.
-#[derive(Debug)]
-pub struct Spec {
-    /// Its name, in small letters.
-    pub name: &'static str,
-    /// Arguments it takes, its name among them; negative: at least so many.
-    pub arity: i64,
-    /// What is said of it.
-    pub flags: &'static [Flag],
-    /// Which arguments are keys.
-    pub keys: Keys,
-    /// The group it is in.
-    pub group: &'static str,
-    /// The version of Redis that brought it.
-    pub since: &'static str,
-    /// What it does, for people.
-    pub summary: &'static str,
-    /// What it does.
-    pub run: Run,
-}
-
-impl Spec {
-    /// Whether it takes so many arguments, its name among them.
-    pub fn takes(&self, count: usize) -> bool {
-        let count = i64::try_from(count).unwrap_or(i64::MAX);
-        if self.arity >= 0 { count == self.arity } else { count >= -self.arity }
-    }
-
-    /// Whether it is said of it.
-    pub fn has(&self, flag: Flag) -> bool {
-        self.flags.contains(&flag)
-    }
-}
-
-/// A command got another number of arguments than it takes.
-pub(super) fn arity(spec: &Spec) -> Said {
-    Said::of(format!("ERR wrong number of arguments for '{}' command", spec.name))
-}
+use super::spec::{Flag, Keys, Order, Run, Spec, find_in};
+use super::{Call, Plan, Said, connection, expiry, info, keys, server, strings};
 
 const NONE: Keys = Keys(0, 0, 0);
 const ONE: Keys = Keys(1, 1, 1);
@@ -198,12 +107,7 @@ pub static COMMANDS: [Spec; 58] = [
 
 /// The command of this name, in whatever letters.
 pub fn find(name: &[u8]) -> Option<&'static Spec> {
-    let mut small = [0_u8; 16];
-    let small = small.get_mut(..name.len())?;
-    small.copy_from_slice(name);
-    small.make_ascii_lowercase();
-    let found = COMMANDS.binary_search_by(|spec| spec.name.as_bytes().cmp(small));
-    found.ok().map(|index| &COMMANDS[index])
+    find_in(&COMMANDS, name)
 }
 
 #[cfg(test)]

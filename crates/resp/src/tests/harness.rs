@@ -6,7 +6,8 @@ use kv::ask::{Answer, Ask, Figures, Keys, Refused, Told};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::IoSlice;
 
-/// A store that answers in an order of its own: of what is asked for one key the first first, of others anyhow.
+/// A store that answers in an order of its own: of what is asked for one key the first first, of others
+/// anyhow.
 pub struct Unordered {
     pub inner: MemoryKeys,
     waiting: VecDeque<Told>,

@@ -1,4 +1,5 @@
-//! Many clients, pipelines, answers of the store in any order: what each is told is what it would have been told one by one.
+//! Many clients, pipelines, answers of the store in any order: what each is told is what it would have been
+//! told one by one.
 
 use super::harness::{Unordered, World, bulk};
 use crate::{Fault, Limits, Settings, Wants};
