@@ -128,8 +128,10 @@ pub struct Desk {
     asked_count: usize,
     /// Keys that a command with several steps works on.
     locked: HashSet<Box<[u8]>>,
-    /// Places of clients that can go on, since a key is free.
+    /// Places of clients that wait for one of those.
     blocked: Vec<u32>,
+    /// Whether one was given back since they last tried.
+    freed: bool,
 }
 
 impl Desk {
@@ -154,6 +156,7 @@ impl Desk {
             asked_count: 0,
             locked: HashSet::new(),
             blocked: Vec::new(),
+            freed: false,
         }
     }
 
@@ -276,6 +279,7 @@ impl Desk {
     /// The command is at its end; whoever waited may try again.
     pub(crate) fn unlock(&mut self, key: &[u8]) {
         self.locked.remove(key);
+        self.freed = true;
     }
 
     /// A client waits for a key.
@@ -285,7 +289,9 @@ impl Desk {
 
     /// Places of clients that waited for keys and should try again; a few may be wrong.
     pub fn take_blocked(&mut self, to: &mut Vec<u32>) {
-        to.append(&mut self.blocked);
+        if std::mem::take(&mut self.freed) {
+            to.append(&mut self.blocked);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ mod limits;
 pub mod memory;
 mod output;
 mod pending;
+mod server;
 mod session;
 mod settings;
 pub mod wire;
@@ -15,6 +16,7 @@ pub mod wire;
 pub use desk::{Calls, ClientId, Desk, Statistics, Who};
 pub use limits::Limits;
 pub use output::Output;
+pub use server::{Driven, Hooks, NoHooks, Server, Summary};
 pub use session::{Context, Fault, Session, Wants};
 pub use settings::{Durable, Password, Settings};
 
