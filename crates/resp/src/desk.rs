@@ -5,7 +5,7 @@ use crate::wire::{Budget, Trust, Version};
 use crate::{Limits, Settings};
 use block::slab::{Key, Slab};
 use front::{Command, Meter};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// Names a connection; never used again while the server runs.
@@ -128,10 +128,10 @@ pub struct Desk {
     asked_count: usize,
     /// Keys that a command with several steps works on.
     locked: HashSet<Box<[u8]>>,
-    /// Places of clients that wait for one of those.
-    blocked: Vec<u32>,
-    /// Whether one was given back since they last tried.
-    freed: bool,
+    /// Places of clients that wait for a key.
+    queues: HashMap<Box<[u8]>, VecDeque<u32>>,
+    /// The first of those whose key is free, and the key.
+    ready: VecDeque<(u32, Box<[u8]>)>,
 }
 
 impl Desk {
@@ -155,8 +155,8 @@ impl Desk {
             asked: Slab::default(),
             asked_count: 0,
             locked: HashSet::new(),
-            blocked: Vec::new(),
-            freed: false,
+            queues: HashMap::new(),
+            ready: VecDeque::new(),
         }
     }
 
@@ -276,22 +276,35 @@ impl Desk {
         !self.locked.is_empty() && self.locked.contains(key)
     }
 
-    /// The command is at its end; whoever waited may try again.
+    /// The command is at its end; who waited first may try again.
     pub(crate) fn unlock(&mut self, key: &[u8]) {
         self.locked.remove(key);
-        self.freed = true;
+        self.pass_on(key);
     }
 
     /// A client waits for a key.
-    pub(crate) fn block(&mut self, id: ClientId) {
-        self.blocked.push(id.index);
+    pub(crate) fn wait_for(&mut self, key: &[u8], id: ClientId) {
+        self.queues.entry(key.into()).or_default().push_back(id.index);
     }
 
-    /// Places of clients that waited for keys and should try again; a few may be wrong.
-    pub fn take_blocked(&mut self, to: &mut Vec<u32>) {
-        if std::mem::take(&mut self.freed) {
-            to.append(&mut self.blocked);
+    /// If a key is free, who waits first for it may try again. One after the other: all at once would cost each
+    /// of them as many tries as there are others.
+    pub(crate) fn pass_on(&mut self, key: &[u8]) {
+        if self.queues.is_empty() || self.is_locked(key) {
+            return;
         }
+        let Some(queue) = self.queues.get_mut(key) else { return };
+        if let Some(index) = queue.pop_front() {
+            self.ready.push_back((index, key.into()));
+        }
+        if queue.is_empty() {
+            self.queues.remove(key);
+        }
+    }
+
+    /// The place of a client that should try again, and the key that is to be [passed on](Self::pass_on) then.
+    pub(crate) fn next_ready(&mut self) -> Option<(u32, Box<[u8]>)> {
+        self.ready.pop_front()
     }
 }
 

@@ -116,6 +116,8 @@ pub struct Session {
     has_more: bool,
     /// Whether one of them stands alone.
     is_alone: bool,
+    /// Whether the next command is in the queue for a key.
+    is_queued: bool,
     output: Output,
     /// Bytes of answers that wait for those before them.
     kept_bytes: usize,
@@ -146,6 +148,7 @@ impl Session {
             first: 0,
             has_more: false,
             is_alone: false,
+            is_queued: false,
             output: Output::default(),
             kept_bytes: 0,
             counted_bytes: 0,
@@ -234,6 +237,11 @@ impl Session {
         }
         self.advance(cx);
         self.account(cx)
+    }
+
+    /// Its turn for a key has come.
+    pub(crate) fn leave_queue(&mut self) {
+        self.is_queued = false;
     }
 
     /// The first `count_bytes` of the output were sent.
@@ -392,10 +400,15 @@ impl Session {
         if order == Order::Alone && !self.pending.is_empty() {
             return Begun::Later;
         }
-        if cx.desk.has_locks() && touches(spec, &arguments, |key| cx.desk.is_locked(key)) {
-            cx.desk.block(self.id);
+        if cx.desk.has_locks()
+            && let Some(key) = first_of(spec, &arguments, |key| cx.desk.is_locked(key))
+        {
+            if !std::mem::replace(&mut self.is_queued, true) {
+                cx.desk.wait_for(key, self.id);
+            }
             return Begun::Later;
         }
+        self.is_queued = false;
         let held_bytes = (0..arguments.count()).map(|index| arguments.length(index)).sum();
         let now_ms = cx.desk.now_ms;
         match plan(&mut Call { arguments, spec, now_ms }) {
@@ -599,15 +612,14 @@ fn kind_of(spec: &Spec) -> Option<Command> {
     }
 }
 
-/// Whether one of a command's keys is like this.
-fn touches(spec: &Spec, arguments: &Arguments<'_>, is: impl Fn(&[u8]) -> bool) -> bool {
+/// The first of a command's keys that is like this.
+fn first_of<'a>(spec: &Spec, arguments: &Arguments<'a>, is: impl Fn(&[u8]) -> bool) -> Option<&'a [u8]> {
     let at = |place: i64| usize::try_from(place).ok();
-    let count = arguments.count();
-    let last = if spec.keys.1 < 0 { count.checked_sub(1) } else { at(spec.keys.1) };
+    let last = if spec.keys.1 < 0 { arguments.count().checked_sub(1) } else { at(spec.keys.1) };
     let (Some(first @ 1..), Some(last), Some(step @ 1..)) = (at(spec.keys.0), last, at(spec.keys.2)) else {
-        return false;
+        return None;
     };
-    (first..=last).step_by(step).any(|index| arguments.get(index).is_some_and(&is))
+    (first..=last).step_by(step).filter_map(|index| arguments.get(index)).find(|key| is(key))
 }
 
 fn quoted(word: &[u8]) -> String {

@@ -385,25 +385,35 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
     /// Sends answers, resumes clients that had no room, closes those that are through.
     fn settle(&mut self) {
         let mut touched = std::mem::take(&mut self.touched);
-        self.desk.take_blocked(&mut touched);
         for index in touched.drain(..) {
-            let Some(Some(client)) = self.seats.get_mut(place(index)) else { continue };
-            client.touched = false;
-            let id = client.id;
-            let mut finished = false;
-            self.with_client(id, |client, cx| {
-                client.settle(cx)?;
-                finished = client.is_finished();
-                Ok(())
-            });
-            if finished {
-                self.close(id, None);
-            } else {
-                self.update_interest(id);
-            }
+            self.settle_one(index);
         }
         touched.append(&mut self.touched);
         self.touched = touched;
+        while let Some((index, key)) = self.desk.next_ready() {
+            if let Some(Some(client)) = self.seats.get_mut(place(index)) {
+                client.session.leave_queue();
+            }
+            self.settle_one(index);
+            self.desk.pass_on(&key);
+        }
+    }
+
+    fn settle_one(&mut self, index: u32) {
+        let Some(Some(client)) = self.seats.get_mut(place(index)) else { return };
+        client.touched = false;
+        let id = client.id;
+        let mut finished = false;
+        self.with_client(id, |client, cx| {
+            client.settle(cx)?;
+            finished = client.is_finished();
+            Ok(())
+        });
+        if finished {
+            self.close(id, None);
+        } else {
+            self.update_interest(id);
+        }
     }
 
     fn update_interest(&mut self, id: ClientId) {

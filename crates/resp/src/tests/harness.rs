@@ -156,7 +156,14 @@ impl World {
         for Told { tag, answer } in told {
             self.deliver(tag, answer);
         }
-        self.desk.take_blocked(&mut Vec::new());
+        while let Some((index, key)) = self.desk.next_ready() {
+            let index = usize::try_from(index).unwrap();
+            self.clients[index].session.leave_queue();
+            if self.clients[index].wants == Wants::Room {
+                self.feed(index);
+            }
+            self.desk.pass_on(&key);
+        }
         for index in 0..self.clients.len() {
             self.take_output(index);
             if self.clients[index].wants == Wants::Room {
