@@ -64,6 +64,8 @@ impl Disk {
         self.clock += 1;
         for (at, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
             let place = offset + at * BLOCK_BYTES;
+            // A block that is written anew can be read again.
+            self.unreadable.remove(&(place / BLOCK_BYTES));
             assert_eq!(block.len(), BLOCK_BYTES, "whole blocks");
             self.view[place..place + BLOCK_BYTES].copy_from_slice(block);
             let version = Version { ended: self.clock, bytes: block.to_vec() };
