@@ -155,6 +155,7 @@ impl Cuckoo {
     }
 
     /// How many entries there are.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> u64 {
         self.count
     }

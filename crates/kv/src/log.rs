@@ -230,7 +230,8 @@ impl Log {
 
     /// Sees to it that a record of so many bytes fits the open batch of a stream.
     fn make_room(&mut self, stream: usize, slots: &mut Slots, taken: u64) -> Result<(), Wait> {
-        for _ in 0..3 {
+        // Seal, close, open, and see that it fits: each at most once, and the end of a segment may need both of the first.
+        for _ in 0..5 {
             let Some(open) = &self.streams[stream].open else {
                 if !self.may_seal() {
                     return Err(Wait::Writes);

@@ -59,7 +59,6 @@ enum Flight {
     },
     Batch {
         number: u64,
-        bytes: u64,
     },
     Flush,
     Table,
@@ -135,7 +134,7 @@ struct Marks {
     key_count: u64,
     /// Bytes that operations under way have been promised.
     promised_bytes: u64,
-    /// How many operations wait for `Clear` to have its turn, or for it to end.
+    /// What the last drive said.
     now_ms: u64,
 }
 
@@ -160,7 +159,7 @@ struct Work {
     ready: VecDeque<u32>,
     /// Operations that wait for room in the log, in order.
     stalled: VecDeque<u32>,
-    /// Asks behind a `Clear` that waits for what is under way.
+    /// Asks that have not begun: new ones, and those behind a `Clear` that waits for what is under way.
     held_back: VecDeque<(u64, Ask)>,
     told: Vec<Told>,
 }
@@ -197,7 +196,9 @@ impl Store {
 
     /// Whether [`Keys::drive`] has something to do at once.
     pub fn wants_drive(&self) -> bool {
-        !self.traffic.ended.is_empty() || !self.work.ready.is_empty() || !self.work.told.is_empty()
+        let work = &self.work;
+        let new = work.held_back.front().is_some_and(|(_, ask)| *ask != Ask::Clear || work.count == 0);
+        !self.traffic.ended.is_empty() || !work.ready.is_empty() || !work.told.is_empty() || new
     }
 
     /// When [`Keys::drive`] wants to be called again if nothing happens, in milliseconds since 1970.
@@ -251,7 +252,7 @@ impl Store {
                 buffer: out.buffer,
                 durability: Durability::Volatile,
             };
-            self.traffic.issue(Flight::Batch { number: out.number, bytes }, write);
+            self.traffic.issue(Flight::Batch { number: out.number }, write);
         }
     }
 
@@ -312,11 +313,8 @@ impl Keys for Store {
         if self.work.count + self.work.held_back.len() >= self.options.under_way_max {
             return self.tell(tag, Err(Refused::Busy));
         }
-        if self.work.held_back.is_empty() {
-            self.admit(tag, ask);
-        } else {
-            self.work.held_back.push_back((tag, ask));
-        }
+        // What an ask means depends on the time, which the next drive tells.
+        self.work.held_back.push_back((tag, ask));
     }
 
     fn drive(&mut self, now_ms: u64, told: &mut Vec<Told>) {
@@ -325,11 +323,11 @@ impl Keys for Store {
             while let Some(ended) = self.traffic.ended.pop_front() {
                 self.take_end(ended);
             }
+            self.admit_held_back();
             self.resume_stalled();
             while let Some(id) = self.work.ready.pop_front() {
                 self.resume(id);
             }
-            self.admit_held_back();
             self.step_compaction();
             self.step_table();
             self.step_cycle();

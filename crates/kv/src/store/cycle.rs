@@ -289,6 +289,8 @@ impl Store {
         self.log.set_epoch(epoch);
         for slot in freed {
             if self.options.discard {
+                // Free, but not to be taken until the discard has ended.
+                self.slots.set(slot, Use::Free);
                 let (offset_bytes, length_bytes) =
                     (self.geometry().slot_start(slot), self.geometry().segment_bytes);
                 let discard = Request::Discard { offset_bytes, length_bytes };

@@ -421,7 +421,9 @@ fn judge(found: &mut Found, walks: Vec<Walk>) -> Result<(), OpenError> {
             }
             continue;
         };
-        let reached = found.durable.reached.iter().find(|(at, _)| *at == sequence);
+        // A table names a segment that was open then as reached; the others in it were closed, whatever older batches say.
+        let open = named == 0 || found.table.durable.reached.iter().any(|(at, _)| *at == sequence);
+        let reached = found.durable.reached.iter().find(|(at, _)| open && *at == sequence);
         let whole = walk.saw_last && walk.whole_blocks == walk.end_blocks;
         let complete = match reached {
             Some((_, blocks)) => whole || walk.whole_blocks >= *blocks,
