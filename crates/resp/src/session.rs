@@ -20,7 +20,7 @@ use crate::output::Output;
 use crate::pending::{Gathered, Pending, State, length_of};
 use crate::wire::{Arguments, Parser, Reply, Trust, Version, Violation};
 use front::Command;
-use kv::ask::{Answer, Ask, Keys, Refused};
+use kv::ask::{Answer, Ask, Keys, Refused, Told};
 use std::collections::VecDeque;
 
 /// What a session needs before it can go on.
@@ -237,6 +237,20 @@ impl Session {
         }
         self.advance(cx);
         self.account(cx)
+    }
+
+    /// Has the store answer what was asked for this session, which is its only one: what tests and fuzzers have
+    /// instead of a server.
+    pub fn work(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        let mut told = Vec::new();
+        cx.keys.drive(cx.desk.now_ms, &mut told);
+        for Told { tag, answer } in told {
+            let asked = cx.desk.told(tag);
+            if asked.client == Some(self.id) {
+                self.told(asked, answer, cx)?;
+            }
+        }
+        Ok(())
     }
 
     /// Its turn for a key has come.
