@@ -26,6 +26,7 @@ fn every_planted_bug_is_found() {
     for (bug, world) in &found {
         println!("{bug:?}: world {world:?}");
     }
-    let missed: Vec<&Planted> = found.iter().filter(|(_, world)| world.is_none()).map(|(bug, _)| bug).collect();
+    let missed: Vec<&Planted> =
+        found.iter().filter(|(_, world)| world.is_none()).map(|(bug, _)| bug).collect();
     assert!(missed.is_empty(), "not found in {WORLDS} worlds: {missed:?}");
 }
