@@ -1,9 +1,11 @@
 //! Speed of the store in one thread on a volume in memory.
 //!
-//! `cargo run --release -p elastripe-kv --example bench -- [pairs] [pair bytes] [requests] [cache percent] [batch] [sync]`
+//! ```sh
+//! cargo run --release -p elastripe-kv --example bench -- PAIRS PAIR_BYTES REQUESTS CACHE_PERCENT BATCH SYNC
+//! ```
 //!
-//! Loads the pairs, updates and reads them with Zipf 0.99 (K-09) and uniformly, stops, and opens again. The volume answers at
-//! once, so this is the cost of the store alone. `batch` asks are under way at a time.
+//! Loads the pairs, updates and reads them with Zipf 0.99 (K-09) and uniformly, stops, and opens again. The
+//! volume answers at once, so this is the cost of the store alone. `batch` asks are under way at a time.
 #![allow(clippy::unwrap_used, reason = "an example may panic")]
 
 use block::{Random, SplitMix, XoshiroPlusPlus};
@@ -80,7 +82,8 @@ fn key(number: u64) -> Box<[u8]> {
     Box::from(format!("user{number:020}").as_bytes())
 }
 
-/// Time that this thread has run, in seconds: on a machine that others use too, only this says what the store costs.
+/// Time that this thread has run, in seconds: on a machine that others use too, only this says what the store
+/// costs.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let ns: u64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);

@@ -1,7 +1,8 @@
-//! A world: a store on a simulated disk, random asks, power cuts, rot, and an oracle that knows what every key may be.
+//! A world: a store on a simulated disk, random asks, power cuts, rot, and an oracle that knows what every
+//! key may be.
 //!
-//! A world is its number. The oracle keeps of each key what it is, and what it may be after a power cut: every version since the last
-//! one that was promised to be durable.
+//! A world is its number. The oracle keeps of each key what it is, and what it may be after a power cut:
+//! every version since the last one that was promised to be durable.
 
 pub mod disk;
 
@@ -379,7 +380,7 @@ impl World {
             11 if self.plan.lifetimes => self.ask_live(key, now),
             _ => {
                 let tight = self.plan.full || self.random.chance(1, 2);
-                if tight || self.store.as_ref().is_some_and(|store| room(store)) {
+                if tight || self.store.as_ref().is_some_and(room) {
                     self.ask_set(key, now);
                 }
             }
