@@ -1,4 +1,5 @@
-//! What a client asks of the store, and what it is told. No storage in here: protocols are written against this.
+//! What a client asks of the store, and what it is told. No storage in here: protocols are written against
+//! this.
 
 use std::fmt;
 
@@ -137,8 +138,8 @@ pub enum Range {
     /// All.
     #[default]
     Whole,
-    /// From `first` to `last`, both included; negative ones count from the end (-1 is the last byte), and what
-    /// lies outside of the value is cut off, as in Redis.
+    /// From `first` to `last`, both included; negative ones count from the end (-1 is the last byte), and
+    /// what lies outside of the value is cut off, as in Redis.
     Between {
         /// The first byte.
         first: i64,

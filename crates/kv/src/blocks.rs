@@ -1,7 +1,8 @@
-//! What the store asks of its volume: requests for whole blocks of 4 KiB, with buffers of its own that come back.
+//! What the store asks of its volume: requests for whole blocks of 4 KiB, with buffers of its own that come
+//! back.
 //!
-//! A driver takes requests from the store, carries them out in any order, and hands the ends back. It need not keep order:
-//! the store waits where order counts. Requests in flight may overlap only if both read.
+//! A driver takes requests from the store, carries them out in any order, and hands the ends back. It need
+//! not keep order: the store waits where order counts. Requests in flight may overlap only if both read.
 
 use block::Durability;
 use std::sync::Arc;
@@ -28,9 +29,14 @@ impl Buffer {
 
     /// A copy of these bytes and zeros up to a whole block.
     pub fn of(bytes: &[u8]) -> Self {
-        let mut buffer = Self::new(bytes.len());
-        buffer[..bytes.len()].copy_from_slice(bytes);
-        buffer
+        let length = bytes.len().next_multiple_of(BLOCK_BYTES);
+        let mut memory: Vec<u8> = Vec::with_capacity(length + BLOCK_BYTES);
+        let start = memory.as_ptr().align_offset(BLOCK_BYTES);
+        assert!(start <= BLOCK_BYTES, "a block's alignment is within a block");
+        memory.resize(start, 0);
+        memory.extend_from_slice(bytes);
+        memory.resize(start + length, 0);
+        Self { memory, start, length }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The object metadata cache (K-06, K-07): where keys are and how large, so that no key is read to know it.
 //!
-//! A cuckoo table leads from the hash of a key to a node; a [`Policy`] says which node goes. [`Adaptive`] is ARC (Megiddo, Modha,
-//! FAST 2003): keys seen once and keys seen again have a list each, and ghosts of what went say which list should be longer.
+//! A cuckoo table leads from the hash of a key to a node; a [`Policy`] says which node goes. [`Adaptive`] is
+//! ARC (Megiddo, Modha, FAST 2003): keys seen once and keys seen again have a list each, and ghosts of what
+//! went say which list should be longer.
 
 use crate::cuckoo::Cuckoo;
 use crate::layout::Kind;
@@ -26,8 +27,8 @@ pub(crate) struct Meta {
 pub(crate) trait Policy {
     /// Somebody asked for a node that is there. False: it is a ghost.
     fn used(&mut self, node: u32) -> bool;
-    /// A key comes that has no node, or the ghost `ghost`. Returns its node, and appends those whose content goes and
-    /// those that go altogether.
+    /// A key comes that has no node, or the ghost `ghost`. Returns its node, and appends those whose content
+    /// goes and those that go altogether.
     fn admit(&mut self, ghost: Option<u32>, emptied: &mut Vec<u32>, gone: &mut Vec<u32>) -> u32;
     /// A node's key is there no longer.
     fn forget(&mut self, node: u32);
@@ -386,9 +387,9 @@ mod tests {
             hit
         };
         for _ in 0..3 {
-            (0..50).for_each(|number| drop(ask(&mut cache, number)));
+            (0..50).for_each(|number| _ = ask(&mut cache, number));
         }
-        (1000..2000).for_each(|number| drop(ask(&mut cache, number)));
+        (1000..2000).for_each(|number| _ = ask(&mut cache, number));
         let hits = (0..50).filter(|number| ask(&mut cache, *number)).count();
         assert!(hits >= 45, "{hits} of 50");
     }

@@ -1,11 +1,13 @@
 //! The object location table (K-03, K-05): a cuckoo hash table of 8-byte entries that does not know its keys.
 //!
-//! An entry is a payload of 40 bits (an address), a class of 4 bits, and a tag of 20 bits of the key's hash. A key has two
-//! buckets of four slots in one table; the other bucket follows from bucket and tag, so entries are moved without their
-//! keys. Tables have a fixed size; one that is full is split by the next bit of the tags, which says which table a key
-//! belongs to (extendible hashing). So growth never touches more than one table at a time.
+//! An entry is a payload of 40 bits (an address), a class of 4 bits, and a tag of 20 bits of the key's hash.
+//! A key has two buckets of four slots in one table; the other bucket follows from bucket and tag, so entries
+//! are moved without their keys. Tables have a fixed size; one that is full is split by the next bit of the
+//! tags, which says which table a key belongs to (extendible hashing). So growth never touches more than one
+//! table at a time.
 //!
-//! The order of a scan, tag then lower bucket, is the same wherever an entry lies and however tables are split.
+//! The order of a scan, tag then lower bucket, is the same wherever an entry lies and however tables are
+//! split.
 
 use crate::numbers::{narrow, small, wide};
 
@@ -292,7 +294,8 @@ impl Cuckoo {
             if part.len() > wanted {
                 part.select_nth_unstable(wanted);
                 let limit = part[wanted].0;
-                // All that stand at one place of the order come together, or a cursor could not name the rest.
+                // All that stand at one place of the order come together, or a cursor could not name the
+                // rest.
                 let some: Vec<_> = part.iter().filter(|(at, _)| *at <= limit).collect();
                 found.extend(some.iter().map(|(_, slot)| split(*slot)));
                 return limit + 1;

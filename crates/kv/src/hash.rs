@@ -1,5 +1,5 @@
-//! The hash of a key: SipHash-1-3 with 128 bits of result and a secret of the store, so that nobody who chooses keys can
-//! choose where they collide.
+//! The hash of a key: SipHash-1-3 with 128 bits of result and a secret of the store, so that nobody who
+//! chooses keys can choose where they collide.
 
 use crate::numbers::{low, narrow, wide};
 
@@ -7,7 +7,8 @@ use crate::numbers::{low, narrow, wide};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Secret(pub [u64; 2]);
 
-/// The hash of a key: 64 bits place it in the index, all 96 tell keys apart where a key itself is not at hand.
+/// The hash of a key: 64 bits place it in the index, all 96 tell keys apart where a key itself is not at
+/// hand.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub(crate) struct KeyHash {
     pub(crate) main: u64,
@@ -84,7 +85,8 @@ impl KeyHash {
 mod tests {
     use super::*;
 
-    /// The same state machine with two rounds for each word and four at the end, as the authors publish vectors for.
+    /// The same state machine with two rounds for each word and four at the end, as the authors publish
+    /// vectors for.
     fn sip24(bytes: &[u8]) -> u64 {
         let (k0, k1) = (0x0706_0504_0302_0100_u64, 0x0f0e_0d0c_0b0a_0908_u64);
         let mut state = State([

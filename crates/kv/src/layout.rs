@@ -1,4 +1,5 @@
-//! Bytes on the volume, little-endian: geometry and header, batches, records, summaries, the table of segments.
+//! Bytes on the volume, little-endian: geometry and header, batches, records, summaries, the table of
+//! segments.
 //!
 //! `docs/kv.md` has the tables. What a decoder hands out was verified: checksum, owner, place and lengths.
 

@@ -1,7 +1,8 @@
 //! A key-value store on a block volume: log-structured, sans-I/O, durable as its options say.
 //!
-//! What a client asks and is told is in [`ask`]; what the store asks of its volume in [`blocks`]. The store has no threads,
-//! clock or sockets: asks and ends of requests go in, requests and answers come out. `docs/kv.md` has the format and the promise.
+//! What a client asks and is told is in [`ask`]; what the store asks of its volume in [`blocks`]. The store
+//! has no threads, clock or sockets: asks and ends of requests go in, requests and answers come out.
+//! `docs/kv.md` has the format and the promise.
 //!
 //! # Words
 //! | word | meaning |

@@ -44,7 +44,8 @@ struct Lock {
     waiting: VecDeque<(u32, Mode)>,
 }
 
-/// All keys that are worked on, by the hash of the key; two keys with one hash wait for each other in vain, rarely.
+/// All keys that are worked on, by the hash of the key; two keys with one hash wait for each other in vain,
+/// rarely.
 #[derive(Default)]
 pub(crate) struct Locks {
     held: ByHash<u64, Lock>,

@@ -1,7 +1,9 @@
-//! The writer: appends records to the open segment of each stream, in batches of whole blocks, and knows what is durable.
+//! The writer: appends records to the open segment of each stream, in batches of whole blocks, and knows what
+//! is durable.
 //!
-//! A block that was given to the volume is never written again while its segment is in use. Batches and summaries are
-//! numbered in the order in which they are issued; a flush makes durable what had ended before it began.
+//! A block that was given to the volume is never written again while its segment is in use. Batches and
+//! summaries are numbered in the order in which they are issued; a flush makes durable what had ended before
+//! it began.
 
 use crate::blocks::{BLOCK_BYTES, Buffer};
 use crate::hash::KeyHash;
@@ -230,7 +232,8 @@ impl Log {
 
     /// Sees to it that a record of so many bytes fits the open batch of a stream.
     fn make_room(&mut self, stream: usize, slots: &mut Slots, taken: u64) -> Result<(), Wait> {
-        // Seal, close, open, and see that it fits: each at most once, and the end of a segment may need both of the first.
+        // Seal, close, open, and see that it fits: each at most once, and the end of a segment may need both
+        // of the first.
         for _ in 0..5 {
             let Some(open) = &self.streams[stream].open else {
                 if !self.may_seal() {
@@ -245,7 +248,8 @@ impl Log {
             };
             let batch = wide(self.streams[stream].batch.len().max(BATCH_BYTES)) + taken;
             let end = (u64::from(open.block) * wide(BLOCK_BYTES) + batch).next_multiple_of(wide(BLOCK_BYTES));
-            // Behind it there must be room for an empty batch that says that it is the last, and for the summary.
+            // Behind it there must be room for an empty batch that says that it is the last, and for the
+            // summary.
             let needed = end + wide(BLOCK_BYTES) + summary_bytes(open.entries.len() + 2);
             if needed > self.geometry.segment_bytes {
                 if !self.may_seal() {

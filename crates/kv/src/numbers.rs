@@ -1,4 +1,5 @@
-//! Conversions between sizes in memory and on the volume, which have 64 bits; this crate runs where memory has too.
+//! Conversions between sizes in memory and on the volume, which have 64 bits; this crate runs where memory
+//! has too.
 
 /// A size in memory as one on the volume.
 #[inline]

@@ -1,4 +1,5 @@
-//! Bugs on purpose, which the worlds must find. Without the feature `planted-bugs` every check is the constant `false`.
+//! Bugs on purpose, which the worlds must find. Without the feature `planted-bugs` every check is the
+//! constant `false`.
 
 /// A mistake in the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -57,6 +57,9 @@ pub(crate) struct Slots {
     live_bytes: u64,
     tombstone_bytes: u64,
     payload_bytes: u64,
+    emptied_count: usize,
+    /// Slots that nothing more will be written to.
+    useless_count: usize,
 }
 
 /// What a record costs: its bytes and its line of the summary.
@@ -73,6 +76,8 @@ impl Slots {
             live_bytes: 0,
             tombstone_bytes: 0,
             payload_bytes: geometry.segment_payload_bytes(),
+            emptied_count: 0,
+            useless_count: 0,
         }
     }
 
@@ -103,8 +108,7 @@ impl Slots {
 
     /// Bytes that records may take in all.
     pub(crate) fn capacity_bytes(&self) -> u64 {
-        let useless = self.all.iter().filter(|slot| slot.stuck || slot.used == Use::Lost).count();
-        let usable = wide(self.all.len() - useless).saturating_sub(SPARE);
+        let usable = wide(self.all.len() - self.useless_count).saturating_sub(SPARE);
         usable * (self.payload_bytes / 16 * 15)
     }
 
@@ -118,23 +122,44 @@ impl Slots {
         Some(slot)
     }
 
-    /// What recovery found in a slot.
+    /// What recovery found in a slot; `settle` follows when all is found.
     pub(crate) fn found(&mut self, slot: usize, used: Use, sequence: u64) {
-        self.free.retain(|&free| free != slot);
         self.all[slot] = Slot { used, sequence, ..FREE };
     }
 
+    /// All that recovery found is said.
+    pub(crate) fn settle(&mut self) {
+        let all = &self.all;
+        self.free.retain(|slot| all[*slot].used == Use::Free);
+        self.recount();
+    }
+
+    fn recount(&mut self) {
+        self.emptied_count = self.all.iter().filter(|slot| slot.used == Use::Emptied).count();
+        self.useless_count = self.all.iter().filter(|slot| slot.stuck || slot.used == Use::Lost).count();
+    }
+
+    /// Slots that the next table will free.
+    pub(crate) fn emptied_count(&self) -> usize {
+        self.emptied_count
+    }
+
     pub(crate) fn set(&mut self, slot: usize, used: Use) {
-        self.all[slot].used = used;
+        let old = std::mem::replace(&mut self.all[slot].used, used);
+        self.emptied_count -= usize::from(old == Use::Emptied);
+        self.emptied_count += usize::from(used == Use::Emptied);
     }
 
     pub(crate) fn stick(&mut self, slot: usize) {
+        self.useless_count += usize::from(!self.all[slot].stuck);
         self.all[slot].stuck = true;
     }
 
     /// A slot that a durable table calls free.
     pub(crate) fn release(&mut self, slot: usize) {
+        self.set(slot, Use::Free);
         let old = std::mem::replace(&mut self.all[slot], FREE);
+        self.useless_count -= usize::from(old.stuck);
         debug_assert_eq!(old.live_bytes, 0, "nothing in it counts");
         self.free.push_back(slot);
     }
@@ -179,6 +204,7 @@ impl Slots {
         }
         self.live_bytes = 0;
         self.tombstone_bytes = 0;
+        self.recount();
     }
 
     /// The lowest number of a record with a value that is on the volume anywhere but in this slot.

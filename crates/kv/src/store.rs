@@ -9,10 +9,11 @@
 //! | `store/scan.rs` | SCAN |
 //! | `store/cycle.rs` | flushes, the table of segments, an orderly stop |
 //! | `store/compact.rs` | compaction |
-//! | `store/recover.rs`, `store/walk.rs` | creating and opening |
+//! | `store/recover.rs`, `store/walk.rs`, `store/reading.rs` | creating and opening |
 //!
-//! Invariants: the index names one record for each key that has one, a tombstone included, and it is the newest; what the index
-//! names is in a segment that is in use in the newest durable table, or is newer than that table.
+//! Invariants: the index names one record for each key that has one, a tombstone included, and it is the
+//! newest; what the index names is in a segment that is in use in the newest durable table, or is newer than
+//! that table.
 
 mod carry;
 mod compact;
@@ -20,11 +21,14 @@ mod cycle;
 mod find;
 mod large;
 mod operation;
+mod options;
+mod reading;
 mod recover;
 mod scan;
 mod walk;
 
-pub use recover::{Create, OpenError, Options, Sync, create, open};
+pub use options::{Options, Sync};
+pub use recover::{Create, OpenError, create, open};
 
 use crate::ask::{Ask, Figures, Keys, Refused, Told};
 use crate::blocks::{BLOCK_BYTES, Buffer, Ended, Fault, Issued, Request};
@@ -228,8 +232,8 @@ impl Store {
         }
     }
 
-    /// Whether something that is lost may have been newer than what is there: then what may be out of date is refused as
-    /// damaged until it is written anew.
+    /// Whether something that is lost may have been newer than what is there: then what may be out of date is
+    /// refused as damaged until it is written anew.
     pub fn is_in_doubt(&self) -> bool {
         self.marks.doubt_below > 0
     }

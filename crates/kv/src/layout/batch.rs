@@ -17,7 +17,8 @@ pub(crate) struct Durable {
     pub(crate) number: u64,
     /// Segments with a lower sequence have a durable beginning.
     pub(crate) sequences: u64,
-    /// How far each stream is: a segment's sequence and blocks of it. Earlier segments of the stream are whole.
+    /// How far each stream is: a segment's sequence and blocks of it. Earlier segments of the stream are
+    /// whole.
     pub(crate) reached: [(u64, u32); STREAMS],
     /// The table of segments that counts.
     pub(crate) epoch: u64,
@@ -68,7 +69,8 @@ impl Batch {
         out[4..8].copy_from_slice(&crc.to_le_bytes());
     }
 
-    /// The batch at this place, whatever segment it was written for; `limit_bytes` is what is left of the segment.
+    /// The batch at this place, whatever segment it was written for; `limit_bytes` is what is left of the
+    /// segment.
     pub(crate) fn decode(
         bytes: &[u8],
         owner: u64,

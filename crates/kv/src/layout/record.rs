@@ -1,7 +1,8 @@
-//! A record: 5 bytes of metadata, key and value as in the paper (K-02), and before them what durability needs.
+//! A record: 5 bytes of metadata, key and value as in the paper (K-02), and before them what durability
+//! needs.
 //!
-//! The checksum of the head covers the place of the record and the segment's sequence too, so that what an earlier life of
-//! the same place left behind is no record.
+//! The checksum of the head covers the place of the record and the segment's sequence too, so that what an
+//! earlier life of the same place left behind is no record.
 
 use super::{Fields, Malformed, UNIT_BYTES, u48};
 use crate::ask::KEY_BYTES_MAX;

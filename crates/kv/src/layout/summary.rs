@@ -1,5 +1,5 @@
-//! What ends a closed segment: a line for each of its records, and a footer in its last bytes. It is written when all batches of the
-//! segment are durable, so that what it names is there.
+//! What ends a closed segment: a line for each of its records, and a footer in its last bytes. It is written
+//! when all batches of the segment are durable, so that what it names is there.
 
 use super::{Fields, Kind, Malformed, UNIT_BYTES, u48};
 use crate::blocks::BLOCK_BYTES;

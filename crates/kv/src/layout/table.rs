@@ -1,6 +1,7 @@
 //! The table of segments: which slots are in use. Two copies, in two places in turn.
 //!
-//! A slot that is in use in the newest durable table is not written anew; so the table says of each slot what must be there.
+//! A slot that is in use in the newest durable table is not written anew; so the table says of each slot what
+//! must be there.
 
 use super::{Durable, Fields, Malformed, STREAMS};
 use crate::blocks::BLOCK_BYTES;

@@ -209,8 +209,8 @@ impl Store {
                 }
                 self.marks.key_count -= u64::from(counted(&old));
             }
-            // More than eight keys with the same 33 bits of a secret hash: never, by all that is known. Then the key is
-            // on the volume and found after the next start.
+            // More than eight keys with the same 33 bits of a secret hash: never, by all that is known. Then
+            // the key is on the volume and found after the next start.
             None if self.index.insert(hash, entry, class).is_err() => return,
             None => {}
         }

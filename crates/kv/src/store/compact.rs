@@ -1,8 +1,9 @@
 //! Compaction: what counts of a segment is copied to the back stream, and the segment is empty.
 //!
-//! It works in steps, whenever the store is driven and few slots are free, and never holds a key: an operation that finds its record
-//! moved searches again. What is copied gets a new number, so that old segments hold old numbers; a tombstone keeps its own, and goes
-//! when no other segment holds a value with a lower one.
+//! It works in steps, whenever the store is driven and few slots are free, and never holds a key: an
+//! operation that finds its record moved searches again. What is copied gets a new number, so that old
+//! segments hold old numbers; a tombstone keeps its own, and goes when no other segment holds a value with a
+//! lower one.
 
 use super::find::{class_of, payload};
 use super::{Course, Flight, Store};
@@ -92,7 +93,7 @@ impl Store {
 
     /// The segment that is worth most to be emptied, if slots are wanted.
     fn choose_victim(&self) -> Option<usize> {
-        let emptied = self.slots.all().filter(|(_, slot)| slot.used == Use::Emptied).count();
+        let emptied = self.slots.emptied_count();
         let short_of_slots = self.slots.free_count() + emptied <= self.slots.low_water();
         let many_tombstones = self.slots.tombstone_bytes() > self.slots.capacity_bytes() / 16;
         if !short_of_slots && !many_tombstones {

@@ -1,7 +1,7 @@
 //! Flushes, one at a time for all who want one; the table of segments; an orderly stop.
 //!
-//! A *cycle* seals the open batches, waits until every write issued so far has ended, and flushes. What was appended before it began
-//! is durable when it ends. Whoever asks meanwhile gets the next cycle.
+//! A *cycle* seals the open batches, waits until every write issued so far has ended, and flushes. What was
+//! appended before it began is durable when it ends. Whoever asks meanwhile gets the next cycle.
 
 use super::{Course, Flight, Store, Sync};
 use crate::ask::{Answer, Refused};
@@ -221,12 +221,13 @@ impl Store {
             self.cycles.want(Scope::All);
             return;
         }
-        let freed: Vec<usize> =
-            self.slots.all().filter(|(_, slot)| slot.used == Use::Emptied).map(|(at, _)| at).collect();
-        let few = self.slots.free_count() <= self.slots.low_water() || freed.len() >= self.slots.low_water();
-        if !stopping && (freed.is_empty() || !few) {
+        let emptied = self.slots.emptied_count();
+        let few = self.slots.free_count() <= self.slots.low_water() || emptied >= self.slots.low_water();
+        if !stopping && (emptied == 0 || !few) {
             return;
         }
+        let freed =
+            self.slots.all().filter(|(_, slot)| slot.used == Use::Emptied).map(|(at, _)| at).collect();
         self.cycles.last_table = stopping;
         let table = self.table(self.marks.epoch + 1);
         let cycle = self.cycles.want(Scope::All);

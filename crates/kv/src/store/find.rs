@@ -185,7 +185,8 @@ impl Store {
     fn next_candidate(&mut self, id: u32, mut operation: Box<Operation>) {
         loop {
             let Some(candidate) = operation.candidates.get(operation.at) else {
-                // What cannot be read stays beside what is written now, which is newer: after a restart it alone counts.
+                // What cannot be read stays beside what is written now, which is newer: after a restart it
+                // alone counts.
                 if let Some(address) = operation.damaged.filter(|_| !self.goes_without_before(&operation)) {
                     let what = format!("the record at byte {address} cannot be read as what it should be");
                     self.figures.damaged_count += 1;

@@ -1,12 +1,15 @@
 //! Creating a store, and opening one: which segments there are, which records count, and what is missing.
 //!
-//! Of every slot the newest table says whether a segment must be in it. A closed segment is known by its summary; any other is walked
-//! through (`walk.rs`), closed, and given one. Whatever must be there and is not makes a *void*: then records from before it are in doubt,
-//! and refused as damaged until they are written anew, or the loss is accepted.
+//! Of every slot the newest table says whether a segment must be in it. A closed segment is known by its
+//! summary; any other is walked through (`walk.rs`), closed, and given one. Whatever must be there and is not
+//! makes a *void*: then records from before it are in doubt, and refused as damaged until they are written
+//! anew, or the loss is accepted.
 
 use super::compact::Compaction;
 use super::cycle::Cycles;
 use super::find::{class_of, payload};
+use super::options::Options;
+use super::reading::{READS_AT_A_TIME, read_all};
 use super::walk::{Walk, Wanted, walk};
 use super::{Course, Marks, Store, Traffic, Work};
 use crate::ask::Figures;
@@ -29,49 +32,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
-/// Reads at a time while a store is opened.
-const READS_AT_A_TIME: usize = 64;
 /// What is read of a summary at first.
 const SUMMARY_AT_FIRST_BYTES: u64 = 64 << 10;
-
-/// What an acknowledgement of a change means.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Sync {
-    /// It is durable.
-    #[default]
-    Always,
-    /// It is durable after a second.
-    EverySecond,
-    /// It is durable after the next answered [`crate::ask::Ask::Flush`].
-    OnFlush,
-}
-
-/// How a store is run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Options {
-    /// What an acknowledgement means.
-    pub sync: Sync,
-    /// Keys that the cache of metadata holds; 0: none.
-    pub cache_keys: usize,
-    /// Asks that may be under way.
-    pub under_way_max: usize,
-    /// Whether segments that are free are discarded.
-    pub discard: bool,
-    /// Open a store of which something is lost as if what is there were the newest.
-    pub accept_loss: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            sync: Sync::Always,
-            cache_keys: 1 << 16,
-            under_way_max: 1 << 16,
-            discard: true,
-            accept_loss: false,
-        }
-    }
-}
 
 /// What a new store is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -128,10 +90,6 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-fn read(tag: usize, offset_bytes: u64, length: u64) -> Issued {
-    Issued { tag: wide(tag), request: Request::Read { offset_bytes, buffer: Buffer::new(narrow(length)) } }
-}
-
 fn write(offset_bytes: u64, bytes: &[u8]) -> Issued {
     let buffer = Arc::new(Buffer::of(bytes));
     Issued { tag: 0, request: Request::Write { offset_bytes, buffer, durability: Durability::Volatile } }
@@ -144,22 +102,6 @@ fn all(medium: &mut dyn Medium, requests: Vec<Request>) -> Result<(), OpenError>
         ended.result.map_err(OpenError::Volume)?;
     }
     Ok(())
-}
-
-/// Reads places of the volume; what cannot be read is nothing.
-pub(super) fn read_all(medium: &mut dyn Medium, places: &[(u64, u64)]) -> Vec<Option<Buffer>> {
-    let mut found = Vec::with_capacity(places.len());
-    for some in places.chunks(READS_AT_A_TIME) {
-        let first = found.len();
-        found.resize_with(first + some.len(), || None);
-        let requests = some.iter().enumerate().map(|(tag, (offset, length))| read(tag, *offset, *length));
-        for ended in medium.carry(requests.collect()) {
-            if let (Ok(()), Some(buffer)) = (ended.result, ended.buffer) {
-                found[first + narrow(ended.tag)] = Some(buffer);
-            }
-        }
-    }
-    found
 }
 
 fn table_writes(header: &Header, table: &Table) -> Vec<Request> {
@@ -366,8 +308,9 @@ fn find_segments(medium: &mut dyn Medium, found: &mut Found) -> Vec<Walk> {
     walks
 }
 
-/// Whether the first block of a free slot says that nothing new is in it: it has never been written, or is of a segment from before
-/// the table, or of another store. A segment that is durable in part has its first block.
+/// Whether the first block of a free slot says that nothing new is in it: it has never been written, or is of
+/// a segment from before the table, or of another store. A segment that is durable in part has its first
+/// block.
 fn is_left_over(first: Option<&[u8]>, header: &Header, slot: usize, wanted: Wanted) -> bool {
     let (Some(bytes), Wanted::From(_)) = (first, wanted) else { return false };
     let start = header.geometry.slot_start(slot);
@@ -421,7 +364,8 @@ fn judge(found: &mut Found, walks: Vec<Walk>) -> Result<(), OpenError> {
             }
             continue;
         };
-        // A table names a segment that was open then as reached; the others in it were closed, whatever older batches say.
+        // A table names a segment that was open then as reached; the others in it were closed, whatever older
+        // batches say.
         let open = named == 0 || found.table.durable.reached.iter().any(|(at, _)| *at == sequence);
         let reached = found.durable.reached.iter().find(|(at, _)| open && *at == sequence);
         let whole = walk.saw_last && walk.whole_blocks == walk.end_blocks;
@@ -432,7 +376,8 @@ fn judge(found: &mut Found, walks: Vec<Walk>) -> Result<(), OpenError> {
         found.void |= !complete;
         found.segments.push(Segment { slot: walk.slot, sequence, entries: walk.entries, closed: false });
     }
-    // Segments that have begun since the table have consecutive sequences, and those that were durable must be there.
+    // Segments that have begun since the table have consecutive sequences, and those that were durable must
+    // be there.
     let first = found.table.next_sequence;
     let begun = found.durable.sequences.saturating_sub(first);
     let mut there: Vec<u64> = found.segments.iter().map(|segment| segment.sequence).collect();
@@ -449,7 +394,8 @@ fn judge(found: &mut Found, walks: Vec<Walk>) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Gives every segment that was walked through its summary, so that nothing is appended to it and its gaps are known.
+/// Gives every segment that was walked through its summary, so that nothing is appended to it and its gaps
+/// are known.
 fn close_walked(medium: &mut dyn Medium, found: &Found) -> Result<(), OpenError> {
     let geometry = &found.header.geometry;
     let mut writes = Vec::new();
@@ -508,7 +454,8 @@ fn build(found: Found, options: Options) -> Store {
     let void = found.void && !options.accept_loss && !planted(Planted::VoidIgnored);
     let in_doubt = found.table.doubt_below.max(if void { found.highest_record } else { 0 });
     let newest = newest_of(&found, floor);
-    // Sequences that were given since and are lost must not come again: what they left would be taken for theirs.
+    // Sequences that were given since and are lost must not come again: what they left would be taken for
+    // theirs.
     let gap = if planted(Planted::SequenceReused) { 0 } else { geometry.slot_count + 1 };
     let next = Next {
         batch: found.highest_batch + 1,
@@ -526,6 +473,7 @@ fn build(found: Found, options: Options) -> Store {
             slots.found(*slot, Use::Lost, *sequence);
         }
     }
+    slots.settle();
     let marks = Marks {
         floor,
         doubt_below: if options.accept_loss || in_doubt <= floor { 0 } else { in_doubt },

@@ -1,6 +1,6 @@
 //! Walking through a segment without a summary: batch by batch, and past what is broken.
 
-use super::recover::read_all;
+use super::reading::read_all;
 use crate::blocks::{BLOCK_BYTES, Medium};
 use crate::hash::KeyHash;
 use crate::layout::{

@@ -1,5 +1,5 @@
-//! A disk that loses power: of every block of 4 KiB that no flush covers any version since the last flush may be there, or a mixture
-//! of sectors; blocks rot, and some cannot be read.
+//! A disk that loses power: of every block of 4 KiB that no flush covers any version since the last flush may
+//! be there, or a mixture of sectors; blocks rot, and some cannot be read.
 
 use block::{Random, XoshiroStarStar};
 use kv::blocks::{BLOCK_BYTES, Ended, Fault, Issued, Medium, Request};
