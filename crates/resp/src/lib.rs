@@ -3,6 +3,7 @@
 
 pub mod commands;
 mod desk;
+mod fault;
 pub mod glob;
 mod limits;
 pub mod memory;
@@ -14,10 +15,11 @@ mod settings;
 pub mod wire;
 
 pub use desk::{Calls, ClientId, Desk, Statistics, Who};
+pub use fault::Fault;
 pub use limits::Limits;
 pub use output::Output;
 pub use server::{Driven, Hooks, NoHooks, Server, Summary};
-pub use session::{Context, Fault, Session, Wants};
+pub use session::{Context, Session, Wants};
 pub use settings::{Durable, Password, Settings};
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::serve::{Address, Service, absolute, begin, end, escape, register, run
 use crate::signals::Signals;
 use crate::steward::Steward;
 use front::{Flow, Guard, Hooks as _, Interest, Tls, Volume};
+use kv::ask::Keys as _;
 use kv::blocks::{BLOCK_BYTES, Buffer, Issued, Medium, Request};
 use kv::{Create, Options, Secret, Store, VolumeShape};
 use resp::{Desk, Limits, Server, Settings, Summary};
@@ -197,6 +198,7 @@ impl resp::Hooks<KeptKeys<Plant>> for Household<'_> {
     }
 
     fn on_ready(&mut self, fd: RawFd, keys: &mut KeptKeys<Plant>) -> Flow {
+        self.0.note_store(keys.figures().into());
         self.0.on_ready(fd, keys.volume_mut())
     }
 

@@ -1,7 +1,8 @@
 //! A client's socket: receiving and sending without blocking, encrypted or not.
 
 use crate::desk::ClientId;
-use crate::session::{Context, Fault, Session, Wants};
+use crate::fault::Fault;
+use crate::session::{Context, Session, Wants};
 use front::{Secured, Tls};
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;

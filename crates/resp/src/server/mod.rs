@@ -5,7 +5,7 @@ mod client;
 mod reactor;
 
 use crate::desk::Desk;
-use crate::session::Fault;
+use crate::fault::Fault;
 use crate::{Limits, Settings};
 use front::{Flow, Guard, Interest, Listening, Meter, ServerError};
 use kv::ask::Keys;

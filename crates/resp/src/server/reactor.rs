@@ -7,7 +7,8 @@
 use super::client::Client;
 use super::{Driven, Hooks, Summary};
 use crate::desk::{ClientId, Desk};
-use crate::session::{Context, Fault, Wants};
+use crate::fault::Fault;
+use crate::session::{Context, Wants};
 use front::{Arrival, Flow, Interest, Listening, ServerError};
 use kv::ask::Told;
 use rustix::buffer::spare_capacity;
