@@ -266,17 +266,22 @@ impl Session {
         !self.has_more
             && !self.is_alone
             && self.pending.len() < self.window(cx).min(limits.commands_in_flight_max)
-            && self.output.length_bytes() < limits.output_pause_bytes
+            && self.output.length_bytes() + self.kept_bytes < limits.output_pause_bytes
             && self.held_bytes < UNDER_WAY_BYTES
     }
 
     /// Looks at a complete command.
     fn begin(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<Begun, Fault> {
         let mut parser = std::mem::take(&mut self.parser);
-        let arguments = parser.arguments(input);
-        let begun = self.command(arguments, cx);
+        // What a plan holds is counted anew, and must not be counted twice.
+        let held_bytes = parser.hand_over();
+        cx.desk.budget.give(held_bytes);
+        let begun = self.command(parser.arguments(input), cx);
         if let Ok(Begun::Yes) = begun {
             cx.desk.budget.give(parser.reset());
+        } else {
+            cx.desk.budget.note(held_bytes);
+            parser.take_back(held_bytes);
         }
         self.parser = parser;
         begun
@@ -346,6 +351,7 @@ impl Session {
             out.clear();
             Reply::new(&mut out, Version::Two).error(&text);
         }
+        self.kept_bytes += out.len();
         self.push(State::Answered(out), Some(place), 0, cx);
         self.ends |= ends;
     }
@@ -475,6 +481,7 @@ impl Session {
                 State::Waiting(_) | State::Stepping(_) => return,
                 State::Answered(bytes) => {
                     let bytes = std::mem::take(bytes);
+                    self.kept_bytes -= bytes.len();
                     self.output.put(version, |reply| reply.raw(&bytes));
                     bytes.first() == Some(&b'-')
                 }

@@ -12,6 +12,7 @@ use monitor::Monitor;
 use node::driver::DriverOptions;
 use node::keys::{KeyEndpoints, KeyService, Making, serve_keys};
 use node::logbook;
+use node::memory::available_bytes;
 use node::open::{Force, Incomplete, lock};
 use node::output;
 use node::registry::socket_path;
@@ -167,6 +168,14 @@ fn settings_of(arguments: &Arguments, name: String) -> Result<Settings, Failure>
     Ok(Settings { password, may_shut_down, durable, name })
 }
 
+/// Bounds that suit this machine.
+fn limits_of(clients_max: usize, idle_timeout_ns: Option<u64>) -> Limits {
+    let limits = Limits::default();
+    let share = usize::try_from(available_bytes() / 4).unwrap_or(usize::MAX);
+    let all_bytes_max = limits.all_bytes_max.min(share);
+    Limits { clients_max, idle_timeout_ns, all_bytes_max, ..limits }
+}
+
 fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let whole = &arguments.whole;
     logbook::begin(whole.log_time.into());
@@ -185,7 +194,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let idle_timeout_ns =
         arguments.idle_timeout.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let clients_max = usize::try_from(arguments.clients).unwrap_or(usize::MAX);
-    let limits = Limits { clients_max, idle_timeout_ns, ..Limits::default() };
+    let limits = limits_of(clients_max, idle_timeout_ns);
     let endpoints = KeyEndpoints::open(&locked, &arguments.resp, &guard, limits, settings)?;
     let monitor = whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
@@ -206,6 +215,8 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
         sync: arguments.sync.of_store(),
         cache_keys: arguments.cache_keys,
         accept_loss: arguments.accept_loss,
+        // Clients are bounded already; the store need not refuse what they may ask.
+        under_way_max: clients_max.saturating_mul(limits.asks_in_flight_max).saturating_add(1024),
         ..Options::default()
     };
     let (on_event, run) = (whole.on_event.clone(), whole.run.clone());

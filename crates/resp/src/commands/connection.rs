@@ -35,8 +35,17 @@ pub fn auth(here: &mut Here<'_, '_>) -> Result<(), Said> {
     here.ok()
 }
 
+/// Bytes of what a client calls itself.
+const NAME_BYTES_MAX: usize = 256;
+
 /// A name has no blanks, since lists of clients have them between.
 fn name_of(word: &[u8]) -> Result<String, Said> {
+    if word.len() > NAME_BYTES_MAX {
+        return Err(Said::of(format!(
+            "ERR found a name of {} bytes, expected at most {NAME_BYTES_MAX}",
+            word.len()
+        )));
+    }
     if word.iter().all(u8::is_ascii_graphic) {
         return Ok(String::from_utf8_lossy(word).into_owned());
     }

@@ -31,7 +31,19 @@ pub fn kind(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
 /// Names asked for where the client does not say how many; Redis's default.
 const SCAN_COUNT: u32 = 10;
 /// Names that one step of a scan looks at, however many are asked for, so that others get their turn.
-const SCAN_COUNT_MAX: i64 = 10_000;
+const SCAN_COUNT_MAX: i64 = 1000;
+/// Bytes of a pattern: matching takes its length times that of the name, for each name.
+const PATTERN_BYTES_MAX: usize = 1024;
+
+fn pattern_of(call: &Call<'_, '_>, index: usize) -> Result<Box<[u8]>, Said> {
+    let length = call.arguments.length(index);
+    if length > PATTERN_BYTES_MAX {
+        return Err(Said::of(format!(
+            "ERR found a pattern of {length} bytes, expected at most {PATTERN_BYTES_MAX}"
+        )));
+    }
+    call.word(index).map(Box::from)
+}
 
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
 pub fn scan(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
@@ -44,8 +56,8 @@ pub fn scan(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
         }
         match &option[..] {
             b"match" => {
-                let wanted = call.word(index + 1)?;
-                pattern = (wanted != b"*").then(|| Box::from(wanted));
+                let wanted = pattern_of(call, index + 1)?;
+                pattern = (*wanted != *b"*").then_some(wanted);
             }
             b"count" => {
                 let wanted = call.number(index + 1)?;
@@ -63,7 +75,7 @@ pub fn scan(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
 
 /// `KEYS pattern`; the session knows how much may be gathered.
 pub fn names(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
-    let pattern = Box::from(call.word(1)?);
+    let pattern = pattern_of(call, 1)?;
     let bytes_max = usize::MAX;
     Ok(Plan::Steps(Steps::Names { pattern, found: BTreeSet::new(), found_bytes: 0, bytes_max }))
 }

@@ -193,6 +193,16 @@ impl Parser {
         std::mem::take(&mut self.held_bytes)
     }
 
+    /// What it holds is counted by somebody else from here on; how much.
+    pub fn hand_over(&mut self) -> usize {
+        std::mem::take(&mut self.held_bytes)
+    }
+
+    /// It is its own again.
+    pub fn take_back(&mut self, held_bytes: usize) {
+        self.held_bytes += held_bytes;
+    }
+
     /// How much it holds outside the input.
     pub fn held_bytes(&self) -> usize {
         self.held_bytes
