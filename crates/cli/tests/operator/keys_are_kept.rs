@@ -1,7 +1,7 @@
 //! `kv serve`: keys that clients set through a real socket are there when the server is back, however it ended.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{MEMBERS, Rig, every_scheme, has};
+use crate::common::{MEMBERS, Ran, Rig, every_scheme, has};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -144,6 +144,12 @@ fn keys_of_every_scheme_outlive_a_kill_the_loss_of_a_member_and_a_stop() {
     }
 }
 
+/// It failed with these words, after what it said of the array.
+#[track_caller]
+fn refuses(ran: &Ran, words: &[&str]) {
+    assert!(ran.code == 1 && words.iter().all(|word| ran.err.contains(word)), "expected {words:?}: {ran:#?}");
+}
+
 #[test]
 fn a_store_is_made_where_nothing_is_and_only_when_that_is_wanted() {
     let rig = Rig::with_array();
@@ -151,7 +157,7 @@ fn a_store_is_made_where_nothing_is_and_only_when_that_is_wanted() {
         let run = ["--resp", "unix:keys", "--run", "true"];
         rig.run(&[&["kv", "serve"][..], &MEMBERS, &run, options].concat())
     };
-    serve(&[]).refused(&["no store", "--create"]);
+    refuses(&serve(&[]), &["no store", "--create"]);
     assert!(serve(&["--create"]).ok().err.contains("0 keys"));
     serve(&[]).ok();
     serve(&["--create"]).ok();
@@ -166,7 +172,7 @@ fn a_store_is_made_where_nothing_is_and_only_when_that_is_wanted() {
         let run = ["--resp", "unix:keys", "--run", "true"];
         rig.run(&[&["kv", "serve"][..], &MEMBERS, &run, options].concat())
     };
-    serve(&["--create"]).refused(&["not empty", "524288", "0x07", "--overwrite"]);
+    refuses(&serve(&["--create"]), &["not empty", "524288", "0x07", "--overwrite"]);
     serve(&["--overwrite"]).ok();
     serve(&[]).ok();
 }
@@ -190,7 +196,10 @@ fn who_lacks_the_password_stays_outside_and_bad_files_are_refused() {
     assert_eq!(client.says("AUTH sesame"), "+OK");
     assert_eq!(client.says("SET a 1"), "+OK");
     let status = rig.status(&["d0"]);
-    assert!(status.to_string().contains("redis+unix://"), "{status}");
+    assert!(status["uris"][0].as_str().unwrap().starts_with("redis+unix://"), "{status}");
+    let store = &status["store"];
+    assert!(store["keys"] == 1 && store["given_bytes"].as_u64().unwrap() >= 2, "{status}");
+    assert!(store["live_bytes"].as_u64() < store["capacity_bytes"].as_u64(), "{status}");
     rig.on("stop", &["d1"], &["--force"]).ok();
     server.wait().ok();
     assert_eq!(rig.status(&MEMBERS)["clean"], true);

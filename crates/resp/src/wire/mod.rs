@@ -6,6 +6,7 @@ mod number;
 mod parser;
 mod reply;
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests;
 
 pub use budget::Budget;

@@ -157,10 +157,9 @@ fn oracle(mut input: &[u8]) -> Vec<Vec<Vec<u8>>> {
     while let Ok(Some((frame, used))) = decode(input) {
         input = &input[used..];
         let OwnedFrame::Array(frames) = frame else { break };
-        let bytes = frames.into_iter().map(|frame| match frame {
-            OwnedFrame::BulkString(bytes) => Some(bytes),
-            _ => None,
-        });
+        let bytes = frames
+            .into_iter()
+            .map(|frame| if let OwnedFrame::BulkString(bytes) = frame { Some(bytes) } else { None });
         let Some(command) = bytes.collect::<Option<Vec<_>>>() else { break };
         if !command.is_empty() {
             commands.push(command);
