@@ -408,7 +408,8 @@ fn close_walked(medium: &mut dyn Medium, found: &Found) -> Result<(), OpenError>
     all(medium, writes)
 }
 
-/// Parts of the hashes that are looked at one after the other, so that what is looked at fits the processor's cache.
+/// Parts of the hashes that are looked at one after the other, so that what is looked at fits the processor's
+/// cache.
 const PARTITIONS: usize = 256;
 
 /// All records of keys, with the value that a manifest owns, in parts by the first bits of their hashes.
