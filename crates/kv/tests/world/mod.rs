@@ -472,8 +472,9 @@ impl World {
                 return;
             }
             self.turn();
-            if self.plan.sync == Sync::EverySecond && !self.disk.busy() {
-                self.now_ms += 0;
+            let awake = self.disk.busy() || self.store.as_ref().is_some_and(Store::wants_drive);
+            if !awake && !self.asked.is_empty() {
+                self.fail(&format!("the store sleeps over {} asks", self.asked.len()));
             }
         }
         let figures = self.store.as_ref().map(Store::figures);
