@@ -14,6 +14,7 @@ use crate::layout::{
 use crate::numbers::{narrow, short, wide};
 use crate::planted::{Planted, planted};
 use crate::slots::{Slots, Use};
+use block::Durability;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -38,6 +39,7 @@ pub(crate) struct Out {
     pub(crate) number: u64,
     pub(crate) address: u64,
     pub(crate) buffer: Arc<Buffer>,
+    pub(crate) durability: Durability,
 }
 
 /// What is appended. The line in the summary has the hash of the key, or the part's number.
@@ -148,6 +150,20 @@ impl Log {
     pub(crate) fn is_dirty(&self) -> bool {
         self.streams.iter().any(|stream| !stream.batch.is_empty())
             || self.durable.number + 1 < self.next.batch
+    }
+
+    /// Lets the batch that was sealed last be durable when it has ended, if all before it is: then no flush
+    /// is needed. False: it is not so.
+    pub(crate) fn last_is_durable(&mut self) -> bool {
+        let last = self.next.batch - 1;
+        let alone = self.durable.number + 1 == last;
+        match self.out.last_mut().filter(|out| alone && out.number == last) {
+            Some(out) => {
+                out.durability = Durability::Durable;
+                true
+            }
+            None => false,
+        }
     }
 
     /// Whether something is on its way to the volume.
@@ -318,7 +334,7 @@ impl Log {
 
     fn send(&mut self, number: u64, address: u64, buffer: Arc<Buffer>) {
         self.in_flight.insert(number, Flying { address, buffer: Arc::clone(&buffer) });
-        self.out.push(Out { number, address, buffer });
+        self.out.push(Out { number, address, buffer, durability: Durability::Volatile });
     }
 
     /// A write has ended.

@@ -28,15 +28,13 @@ pub enum Planted {
     ClearForgotten,
     /// A record whose time is up is left out by compaction, and older ones of its key are not thought of.
     ExpiredForgotten,
-    /// A segment's sequence is used again after a restart.
-    SequenceReused,
     /// A store that is full lets nobody delete.
     FullForGood,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 13] = [
         Self::AnswerBeforeFlush,
         Self::ReuseBeforeTable,
         Self::TableBeforeFlush,
@@ -49,7 +47,6 @@ impl Planted {
         Self::LastFoundWins,
         Self::ClearForgotten,
         Self::ExpiredForgotten,
-        Self::SequenceReused,
         Self::FullForGood,
     ];
 }

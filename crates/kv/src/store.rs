@@ -39,7 +39,6 @@ use crate::locks::{ByHash, Locks};
 use crate::log::Log;
 use crate::numbers::{narrow, wide};
 use crate::slots::Slots;
-use block::Durability;
 use block::slab::{Key, Slab};
 use compact::Compaction;
 use cycle::Cycles;
@@ -202,7 +201,10 @@ impl Store {
     pub fn wants_drive(&self) -> bool {
         let work = &self.work;
         let new = work.held_back.front().is_some_and(|(_, ask)| *ask != Ask::Clear || work.count == 0);
-        !self.traffic.ended.is_empty() || !work.ready.is_empty() || !work.told.is_empty() || new
+        // With nothing in flight no end will come that would let these go on.
+        let alone = self.traffic.in_flight == 0
+            && (!work.stalled.is_empty() || self.compaction.is_moving() || !self.cycles.is_idle());
+        !self.traffic.ended.is_empty() || !work.ready.is_empty() || !work.told.is_empty() || new || alone
     }
 
     /// When [`Keys::drive`] wants to be called again if nothing happens, in milliseconds since 1970.
@@ -251,11 +253,8 @@ impl Store {
         for out in self.log.outgoing() {
             let bytes = wide(out.buffer.len());
             self.figures.written_bytes += bytes;
-            let write = Request::Write {
-                offset_bytes: out.address,
-                buffer: out.buffer,
-                durability: Durability::Volatile,
-            };
+            let write =
+                Request::Write { offset_bytes: out.address, buffer: out.buffer, durability: out.durability };
             self.traffic.issue(Flight::Batch { number: out.number }, write);
         }
     }

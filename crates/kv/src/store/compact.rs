@@ -61,6 +61,11 @@ impl Compaction {
         matches!(self.state, State::Idle)
     }
 
+    /// Whether it has read what it needs to go on.
+    pub(super) fn is_moving(&self) -> bool {
+        matches!(self.state, State::Moving(_))
+    }
+
     /// Gives up what it was at.
     pub(super) fn give_up(&mut self) {
         self.state = State::Idle;

@@ -27,10 +27,21 @@ enum Scope {
     All,
 }
 
+/// What makes a cycle durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum By {
+    /// A flush, when the writes have ended.
+    Flush,
+    /// A flush that is under way.
+    Flushing,
+    /// Its only write, which is durable itself: a synchronous client that is alone waits for no flush.
+    Write,
+}
+
 struct Running {
     id: u64,
     target: u64,
-    flushing: bool,
+    by: By,
 }
 
 /// How far a new table is.
@@ -154,20 +165,27 @@ impl Store {
             }
             let target = self.log.next().batch - 1;
             self.cycles.wanted = None;
-            self.cycles.running = Some(Running { id: self.cycles.open, target, flushing: false });
+            let alone = scope == Scope::Front && self.log.last_is_durable();
+            let by = if alone { By::Write } else { By::Flush };
+            self.cycles.running = Some(Running { id: self.cycles.open, target, by });
             self.cycles.open += 1;
             if scope == Scope::Front && target <= self.log.durable().number {
                 return self.flushed();
             }
         }
         let ended_through = self.log.ended_through();
-        if let Some(running) = &mut self.cycles.running
-            && !running.flushing
-            && ended_through >= running.target
-        {
-            running.flushing = true;
-            self.figures.flush_count += 1;
-            self.traffic.issue(Flight::Flush, Request::Flush);
+        let Some(running) = self.cycles.running.as_mut().filter(|running| ended_through >= running.target)
+        else {
+            return;
+        };
+        match running.by {
+            By::Flushing => {}
+            By::Flush => {
+                running.by = By::Flushing;
+                self.figures.flush_count += 1;
+                self.traffic.issue(Flight::Flush, Request::Flush);
+            }
+            By::Write => self.flushed(),
         }
     }
 

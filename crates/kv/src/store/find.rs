@@ -59,11 +59,8 @@ impl Store {
             Ask::Count => self.tell(tag, Ok(Answer::Count(self.marks.key_count))),
             Ask::Flush if self.course == Course::Failed => self.tell(tag, Err(Refused::ReadOnly)),
             Ask::Flush => self.answer_when_durable(tag, Answer::Done),
-            Ask::Clear if self.course == Course::Failed => self.tell(tag, Err(Refused::ReadOnly)),
-            Ask::Clear => {
-                self.work.held_back.push_back((tag, Ask::Clear));
-                self.admit_held_back();
-            }
+            // In a store that works it was carried out where it waited.
+            Ask::Clear => self.tell(tag, Err(Refused::ReadOnly)),
             Ask::Scan { cursor, count } => self.begin_scan(tag, cursor, count),
             Ask::Set { key, value, when, lifetime, old } => {
                 let value_bytes = value.len();
@@ -83,11 +80,12 @@ impl Store {
     /// Clears when nothing else is under way, and goes on with what came behind that.
     pub(super) fn admit_held_back(&mut self) {
         while let Some((_, ask)) = self.work.held_back.front() {
-            if *ask == Ask::Clear && (self.work.count > 0 || !self.clear()) {
+            let failed = self.course == Course::Failed;
+            if *ask == Ask::Clear && !failed && (self.work.count > 0 || !self.clear()) {
                 return;
             }
             let Some((tag, ask)) = self.work.held_back.pop_front() else { return };
-            if ask == Ask::Clear {
+            if ask == Ask::Clear && !failed {
                 self.acknowledge(tag, Answer::Done);
             } else {
                 self.admit(tag, ask);

@@ -408,9 +408,14 @@ fn close_walked(medium: &mut dyn Medium, found: &Found) -> Result<(), OpenError>
     all(medium, writes)
 }
 
-/// The newest record of each key, and the manifest that owns each large value.
-fn newest_of(found: &Found, floor: u64) -> ByHash<KeyHash, Newest> {
-    let mut newest: ByHash<KeyHash, Newest> = ByHash::default();
+/// Parts of the hashes that are looked at one after the other, so that what is looked at fits the processor's
+/// cache.
+const PARTITIONS: usize = 256;
+
+/// All records of keys, with the value that a manifest owns, in parts by the first bits of their hashes.
+fn records_of(found: &Found, floor: u64) -> Vec<Vec<(KeyHash, Newest)>> {
+    let mut parts: Vec<Vec<(KeyHash, Newest)>> = Vec::new();
+    parts.resize_with(PARTITIONS, Vec::new);
     for segment in &found.segments {
         let start = found.header.geometry.slot_start(segment.slot);
         let mut entries = segment.entries.iter().peekable();
@@ -420,19 +425,24 @@ fn newest_of(found: &Found, floor: u64) -> ByHash<KeyHash, Newest> {
             if matches!(kind, Kind::Part | Kind::Clear) || entry.seq < floor {
                 continue;
             }
-            let new = Newest {
-                seq: entry.seq,
-                address: start + entry.offset_bytes(),
-                taken_bytes: entry.taken_bytes(),
-                kind,
-                owns,
-            };
-            let old = newest.entry(entry.hash).or_insert(new);
-            // Of two with one number both say the same, or one is the tombstone of a key whose time was up.
-            let wins = (new.seq, kind == Kind::Tombstone) > (old.seq, old.kind == Kind::Tombstone);
-            if wins || planted(Planted::LastFoundWins) {
-                *old = new;
-            }
+            let (address, taken_bytes) = (start + entry.offset_bytes(), entry.taken_bytes());
+            let new = Newest { seq: entry.seq, address, taken_bytes, kind, owns };
+            parts[narrow(entry.hash.main >> 56)].push((entry.hash, new));
+        }
+    }
+    parts
+}
+
+/// The newest record of each key.
+fn newest_of(records: Vec<(KeyHash, Newest)>) -> ByHash<KeyHash, Newest> {
+    let mut newest: ByHash<KeyHash, Newest> = ByHash::default();
+    newest.reserve(records.len());
+    for (hash, new) in records {
+        let old = newest.entry(hash).or_insert(new);
+        // Of two with one number both say the same, or one is the tombstone of a key whose time was up.
+        let wins = (new.seq, new.kind == Kind::Tombstone) > (old.seq, old.kind == Kind::Tombstone);
+        if wins || planted(Planted::LastFoundWins) {
+            *old = new;
         }
     }
     newest
@@ -453,10 +463,9 @@ fn build(found: Found, options: Options) -> Store {
     let floor = floor_of(&found);
     let void = found.void && !options.accept_loss && !planted(Planted::VoidIgnored);
     let in_doubt = found.table.doubt_below.max(if void { found.highest_record } else { 0 });
-    let newest = newest_of(&found, floor);
     // Sequences that were given since and are lost must not come again: what they left would be taken for
     // theirs.
-    let gap = if planted(Planted::SequenceReused) { 0 } else { geometry.slot_count + 1 };
+    let gap = geometry.slot_count + 1;
     let next = Next {
         batch: found.highest_batch + 1,
         record: found.highest_record,
@@ -506,13 +515,16 @@ fn build(found: Found, options: Options) -> Store {
         figures: Figures::default(),
         header: found.header.clone(),
     };
-    store.take_in(newest, &found.segments);
+    for records in records_of(&found, floor) {
+        store.take_in(newest_of(records));
+    }
+    store.take_in_parts(&found.segments);
     store
 }
 
 impl Store {
-    /// Takes the newest record of each key into the index, and the parts that manifests own.
-    fn take_in(&mut self, newest: ByHash<KeyHash, Newest>, segments: &[Segment]) {
+    /// Takes the newest record of each key into the index.
+    fn take_in(&mut self, newest: ByHash<KeyHash, Newest>) {
         for (hash, newest) in newest {
             let class = class_of(newest.address, newest.taken_bytes);
             if self.index.insert(hash.main, payload(newest.address), class).is_err() {
@@ -524,6 +536,10 @@ impl Store {
                 self.parts.insert(newest.owns, Vec::new());
             }
         }
+    }
+
+    /// Takes in the parts that manifests own.
+    fn take_in_parts(&mut self, segments: &[Segment]) {
         let mut parts: ByHash<KeyHash, (u64, u64, u64)> = ByHash::default();
         for segment in segments {
             let start = self.geometry().slot_start(segment.slot);

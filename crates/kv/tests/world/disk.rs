@@ -1,7 +1,7 @@
 //! A disk that loses power: of every block of 4 KiB that no flush covers any version since the last flush may
 //! be there, or a mixture of sectors; blocks rot, and some cannot be read.
 
-use block::{Random, XoshiroStarStar};
+use block::{Durability, Random, XoshiroStarStar};
 use kv::blocks::{BLOCK_BYTES, Ended, Fault, Issued, Medium, Request};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +23,9 @@ pub struct Disk {
     /// Completes requests as they come.
     pub in_order: bool,
 }
+
+/// In place of the time of a request: power fails while it is carried out.
+const CUT: u64 = u64::MAX;
 
 fn narrow(number: u64) -> usize {
     usize::try_from(number).expect("small")
@@ -86,7 +89,16 @@ impl Disk {
                 }
                 buffer = Some(into);
             }
-            Request::Write { offset_bytes, buffer, .. } => self.put(narrow(offset_bytes), &buffer),
+            Request::Write { offset_bytes, buffer, durability } => {
+                let at = narrow(offset_bytes);
+                self.put(at, &buffer);
+                if durability == Durability::Durable && begun != CUT {
+                    self.durable[at..at + buffer.len()].copy_from_slice(&buffer);
+                    for block in at / BLOCK_BYTES..(at + buffer.len()) / BLOCK_BYTES {
+                        self.versions.remove(&block);
+                    }
+                }
+            }
             Request::Flush => {
                 let done = std::mem::take(&mut self.versions);
                 for (block, mut versions) in done {
@@ -118,7 +130,7 @@ impl Disk {
             if matches!(issued.request, Request::Write { .. } | Request::Discard { .. })
                 && self.random.chance(1, 2)
             {
-                self.end(issued, 0);
+                self.end(issued, CUT);
             }
         }
         // Sometimes all is there, sometimes nothing, mostly some of it.

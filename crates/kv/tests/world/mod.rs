@@ -70,6 +70,8 @@ pub struct Plan {
     large: bool,
     lifetimes: bool,
     cache: usize,
+    /// Many short lives.
+    hasty: bool,
 }
 
 pub struct World {
@@ -116,6 +118,7 @@ impl World {
             large: random.chance(1, 3),
             lifetimes: random.chance(1, 3),
             cache: random.pick(&[0, 5, 50, 1000]),
+            hasty: random.chance(1, 5),
         };
         let volume = plan.slots * (64 << 10) + 12 * 4096;
         let size = usize::try_from(volume).expect("small");
@@ -151,12 +154,13 @@ impl World {
     }
 
     pub fn run(&mut self) {
-        let lives = 1 + self.random.below(6);
+        let lives = if self.plan.hasty { 20 } else { 1 + self.random.below(6) };
         for _ in 0..lives {
             self.open();
-            let steps = self.random.pick(&[50, 300, 1500]);
+            let steps = if self.plan.hasty { 60 } else { self.random.pick(&[50, 300, 1500]) };
             self.work(steps);
             match self.random.below(4) {
+                0..3 if self.plan.hasty => self.cut(),
                 0 => self.stop(),
                 1 => {
                     self.settle();
@@ -468,8 +472,9 @@ impl World {
                 return;
             }
             self.turn();
-            if self.plan.sync == Sync::EverySecond && !self.disk.busy() {
-                self.now_ms += 0;
+            let awake = self.disk.busy() || self.store.as_ref().is_some_and(Store::wants_drive);
+            if !awake && !self.asked.is_empty() {
+                self.fail(&format!("the store sleeps over {} asks", self.asked.len()));
             }
         }
         let figures = self.store.as_ref().map(Store::figures);
