@@ -1,5 +1,5 @@
-//! One session of the Redis protocol before a store in memory, without sockets: whatever it is told, nothing panics, the
-//! input is used up, and what it held is given back.
+//! One session of the Redis protocol before a store in memory, without sockets: whatever it is told,
+//! nothing panics, the input is used up, and what it held is given back.
 
 use resp::memory::MemoryKeys;
 use resp::{Context, Desk, Limits, Password, Session, Settings, Wants};

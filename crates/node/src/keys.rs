@@ -1,5 +1,5 @@
-//! A key-value store on an array: the array's volume as the store sees it, the store as its clients see it, and
-//! serving it.
+//! A key-value store on an array: the array's volume as the store sees it, the store as its clients see it,
+//! and serving it.
 
 mod ferry;
 mod kept;

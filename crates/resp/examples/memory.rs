@@ -1,4 +1,5 @@
-//! A server of the Redis protocol over plain memory: for clients' tests, and for what the protocol itself costs beside
+//! A server of the Redis protocol over plain memory: for clients' tests, and for what the protocol itself
+//! costs beside
 //! `redis-server`. It forgets everything.
 //!
 //! ```text

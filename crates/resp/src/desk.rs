@@ -287,8 +287,8 @@ impl Desk {
         self.queues.entry(key.into()).or_default().push_back(id.index);
     }
 
-    /// If a key is free, who waits first for it may try again. One after the other: all at once would cost each
-    /// of them as many tries as there are others.
+    /// If a key is free, who waits first for it may try again. One after the other: all at once would cost
+    /// each of them as many tries as there are others.
     pub(crate) fn pass_on(&mut self, key: &[u8]) {
         if self.queues.is_empty() || self.is_locked(key) {
             return;
@@ -302,7 +302,8 @@ impl Desk {
         }
     }
 
-    /// The place of a client that should try again, and the key that is to be [passed on](Self::pass_on) then.
+    /// The place of a client that should try again, and the key that is to be [passed on](Self::pass_on)
+    /// then.
     pub(crate) fn next_ready(&mut self) -> Option<(u32, Box<[u8]>)> {
         self.ready.pop_front()
     }

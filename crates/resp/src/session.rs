@@ -188,8 +188,8 @@ impl Session {
         self.account(cx)
     }
 
-    /// Has the store answer what was asked for this session, which is its only one: what tests and fuzzers have
-    /// instead of a server.
+    /// Has the store answer what was asked for this session, which is its only one: what tests and fuzzers
+    /// have instead of a server.
     pub fn work(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         let mut told = Vec::new();
         cx.keys.drive(cx.desk.now_ms, &mut told);

@@ -1,4 +1,5 @@
-//! `kv serve`: keys that clients set through a real socket are there when the server is back, however it ended.
+//! `kv serve`: keys that clients set through a real socket are there when the server is back, however it
+//! ended.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::{MEMBERS, Ran, Rig, every_scheme, has};
