@@ -22,6 +22,7 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$repo/scripts/clients/watching.sh"
 . "$repo/scripts/clients/members.sh"
 . "$repo/scripts/clients/ublk.sh"
+. "$repo/scripts/clients/keys.sh"
 
 # name : seconds it may take : function and arguments
 tests=(
@@ -51,6 +52,10 @@ tests=(
   "crash-ext4-eplog:$((60 + 60 * crashes)):test_crash eplog ext4"
   "crash-xfs-eplog:$((60 + 60 * crashes)):test_crash eplog xfs"
   "crash-ext4-raid:$((60 + 60 * crashes)):test_crash raid ext4"
+  "redis-eplog:180:test_redis eplog"
+  "redis-elastic:180:test_redis elastic"
+  "redis-crash-eplog:$((60 + 60 * crashes)):test_redis_crash eplog"
+  "redis-crash-raid:$((60 + 60 * crashes)):test_redis_crash raid"
   "crash-ext4-elastic:$((60 + 60 * crashes)):test_crash elastic ext4"
 )
 # Only when they are named: what they use is not part of the set-up (apt-get install mariadb-server postgresql prometheus chromium).

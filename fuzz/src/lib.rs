@@ -4,6 +4,7 @@
 
 pub mod array;
 pub mod nbd;
+pub mod resp;
 #[path = "../../crates/format/tests/samples/mod.rs"]
 pub mod samples;
 

@@ -1,7 +1,7 @@
 //! One NBD connection before a volume in memory, without sockets.
 
 use front::memory::MemoryVolume;
-use front::nbd::Connection;
+use front::nbd::{Connection, Encryption};
 use front::{ConnectionId, Context, Desk, Export, Limits, Session as _, Volume, Wants};
 use std::io::IoSlice;
 
@@ -48,6 +48,7 @@ impl Session {
             match wants {
                 Wants::Bytes => return Some(input.len()),
                 Wants::Slots | Wants::Room => {}
+            Wants::Encryption => panic!("nobody offered encryption"),
                 Wants::Nothing => return None,
             }
         }
@@ -65,7 +66,7 @@ pub fn run(data: &[u8]) {
         volume = volume.into_read_only();
     }
     let desk = Desk::new(Export::new("vol", "fuzzed", &volume), limits, &mut volume);
-    let connection = Connection::new(ConnectionId { index: 0, generation: 1 });
+    let connection = Connection::new(ConnectionId { index: 0, generation: 1 }, Encryption::Unavailable);
     let mut session = Session { volume, desk, connection, ended: false };
     let cut = if shape & 0x80 == 0 { said.len().max(1) } else { 1 + said.len() / 7 };
     let mut waiting: Vec<u8> = Vec::new();

@@ -50,8 +50,9 @@ pub use meter::{CLASSES, Meter, Reading};
 pub use network::Network;
 pub use output::OutputQueue;
 pub use server::{
-    Flow, Guard, Hooks, Interest, NoHooks, Protocol, Server, ServerError, ServerOptions, Summary,
+    Arrival, Flow, Guard, Hooks, Interest, Listening, NoHooks, Protocol, Server, ServerError, ServerOptions,
+    Summary,
 };
 pub use session::{Fault, PayloadTarget, Session, Wants};
-pub use tls::{Tls, TlsError};
+pub use tls::{Secured, Tls, TlsError};
 pub use volume::{Done, Punch, Volume, VolumeError, VolumeRequest};

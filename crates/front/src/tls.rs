@@ -111,7 +111,7 @@ impl Tls {
 }
 
 /// An encrypted connection.
-pub(crate) struct Secured {
+pub struct Secured {
     connection: ServerConnection,
     said_goodbye: bool,
 }
@@ -218,6 +218,16 @@ impl Secured {
             }
         }
         Ok(total)
+    }
+
+    /// Whether it was said that nothing more comes.
+    pub fn has_said_goodbye(&self) -> bool {
+        self.said_goodbye
+    }
+
+    /// Whether the two sides have not agreed yet.
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
     }
 
     /// Whether there is something to send.

@@ -110,6 +110,7 @@ impl Collector for Source {
         whole(&mut page, status)?;
         devices(&mut page, &status.devices)?;
         clients(&mut page, status)?;
+        store(&mut page, status)?;
         space(&mut page, status)?;
         work(&mut page, status)
     }
@@ -249,6 +250,50 @@ fn clients(page: &mut Page<'_>, status: &Status) -> fmt::Result {
         "Bytes written to all members, metadata included, per byte that clients wrote, since serving began",
         Some(Unit::Ratios),
         ratio,
+    )
+}
+
+/// The store of keys that clients use, if they use one.
+fn store(page: &mut Page<'_>, status: &Status) -> fmt::Result {
+    let Some(store) = &status.clientele.store else { return Ok(()) };
+    let bytes = Some(Unit::Bytes);
+    page.gauge("keys", "Keys in the store", None, Some(figure(store.keys)))?;
+    page.gauge("keys_capacity", "What records may take", bytes.clone(), Some(figure(store.capacity_bytes)))?;
+    page.gauge("keys_live", "What records take that count", bytes.clone(), Some(figure(store.live_bytes)))?;
+    page.gauge("keys_index", "Memory that the index takes", bytes.clone(), Some(figure(store.index_bytes)))?;
+    page.gauge(
+        "keys_cache",
+        "Memory that the cache of places takes",
+        bytes.clone(),
+        Some(figure(store.cache_bytes)),
+    )?;
+    let lookups =
+        vec![(vec![("answer", "hit")], store.cache_hits), (vec![("answer", "miss")], store.cache_misses)];
+    page.counters("keys_cache_lookups", "Lookups in the cache of places", None, &lookups)?;
+    let moved = [
+        ("given", store.given_bytes),
+        ("written", store.store_written_bytes),
+        ("read", store.store_read_bytes),
+        ("moved", store.moved_bytes),
+    ];
+    let moved = moved.map(|(what, bytes)| (vec![("what", what)], bytes)).into();
+    page.counters(
+        "keys_traffic",
+        "What clients gave, what went to the volume and from it, what compaction copied",
+        bytes,
+        &moved,
+    )?;
+    page.counters(
+        "keys_flushes",
+        "Flushes that the store asked for",
+        None,
+        &vec![(vec![], store.store_flushes)],
+    )?;
+    page.counters(
+        "keys_damaged",
+        "Records that could not be read",
+        None,
+        &vec![(vec![], store.damaged_records)],
     )
 }
 

@@ -16,6 +16,36 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+/// Why there is no store on a volume.
+#[derive(Debug, thiserror::Error)]
+pub enum NoStore {
+    /// None can be opened.
+    #[error("{0} (`--create` makes a store on a volume that holds nothing)")]
+    NotOpened(kv::OpenError),
+    /// None can be made.
+    #[error("no store can be made: {0}")]
+    NotMade(kv::OpenError),
+    /// The volume holds something.
+    #[error(
+        "the volume holds no store, and is not empty: byte {offset_bytes} is {found:#04x}, expected zeros in its first {looked_bytes} \
+         bytes; --overwrite makes a store in place of what is there, which is lost then"
+    )]
+    NotEmpty {
+        /// Where.
+        offset_bytes: usize,
+        /// What is there.
+        found: u8,
+        /// How much was looked at.
+        looked_bytes: usize,
+    },
+    /// The store did not come to its end.
+    #[error("the store did not stop within {seconds} seconds; what was acknowledged as durable is")]
+    NotStopped {
+        /// How long it had.
+        seconds: u64,
+    },
+}
+
 /// See the module's documentation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -27,6 +57,9 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// A store of keys cannot be made or opened.
+    #[error(transparent)]
+    Store(#[from] NoStore),
     /// The system refuses something.
     #[error(transparent)]
     System(#[from] io::Error),

@@ -25,6 +25,7 @@ pub mod happened;
 pub mod inspect;
 pub mod interrupt;
 mod interruptible;
+pub mod keys;
 pub mod logbook;
 pub mod losses;
 pub mod made;

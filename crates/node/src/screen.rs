@@ -3,7 +3,7 @@
 use crate::event::work_name;
 use crate::faults::FailedBecause;
 use crate::open::show_shards;
-use crate::status::{Condition, DeviceState, DeviceStatus, Replacement, Source, Status, Work};
+use crate::status::{Condition, DeviceState, DeviceStatus, Replacement, Source, Status, StoreStatus, Work};
 use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
 
@@ -30,6 +30,7 @@ pub fn rows(status: &Status) -> Vec<(&'static str, String)> {
     rows.push(("served", served(status)));
     rows.push(("shape", shape(status)));
     rows.push(("volume", volume(status)));
+    rows.extend(status.clientele.store.map(|store| ("keys", store_line(&store))));
     rows.extend(status.engine.untorn_bytes.map(|bytes| ("untorn", untorn(bytes))));
     rows.extend(space(status).map(|space| ("space", space)));
     rows.extend(commit(status).map(|commit| ("commit", commit)));
@@ -323,6 +324,22 @@ fn volume(status: &Status) -> String {
 }
 
 /// Which writes a power cut leaves whole.
+fn store_line(store: &StoreStatus) -> String {
+    let damaged = match store.damaged_records {
+        0 => String::new(),
+        count => format!("; {} records could not be read", show_count(count)),
+    };
+    format!(
+        "{} keys; {} of {} in use; index {}, cache of {} with {} hits{damaged}",
+        show_count(store.keys),
+        show_size(store.live_bytes),
+        show_size(store.capacity_bytes),
+        show_size(store.index_bytes),
+        show_size(store.cache_bytes),
+        percent(store.cache_hits, store.cache_hits + store.cache_misses)
+    )
+}
+
 fn untorn(bytes: u64) -> String {
     match bytes {
         0 => "no: a power cut may tear any write".to_owned(),

@@ -63,7 +63,7 @@ impl fmt::Display for Address {
     }
 }
 
-fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
@@ -131,19 +131,8 @@ impl Endpoints {
         let disk = disk.map(|wish| Disk::reserve(uuid, wish)).transpose()?;
         let disk_at = disk.as_ref().map(Disk::path);
         let passed_at = passed.iter().map(address_of).collect::<Result<Vec<_>, _>>()?;
-        let record = Record {
-            uuid: uuid.to_string(),
-            name: superblock.name.clone(),
-            pid: std::process::id(),
-            paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
-            addresses: addresses
-                .iter()
-                .chain(&passed_at)
-                .map(ToString::to_string)
-                .chain(disk_at.clone())
-                .collect(),
-        };
-        let control = ControlSocket::listen(uuid, record)?;
+        let addresses_of = addresses.iter().chain(&passed_at).map(ToString::to_string);
+        let control = register(locked, addresses_of.chain(disk_at.clone()))?;
         let signals = Signals::collect()?;
         let uris = addresses.iter().map(|address| listen(&mut server, address, guard));
         let mut uris = uris.collect::<Result<Vec<_>, _>>()?;
@@ -160,6 +149,22 @@ impl Endpoints {
     }
 }
 
+/// The control socket of an array that is served at these addresses.
+pub(crate) fn register(
+    locked: &Locked,
+    addresses: impl Iterator<Item = String>,
+) -> Result<ControlSocket, Error> {
+    let superblock = locked.found.superblock();
+    let record = Record {
+        uuid: superblock.array.to_string(),
+        name: superblock.name.clone(),
+        pid: std::process::id(),
+        paths: locked.found.all_paths().iter().map(|path| absolute(path)).collect(),
+        addresses: addresses.collect(),
+    };
+    ControlSocket::listen(superblock.array, record)
+}
+
 /// Serves until it is told to stop, and stops the array in order; `ready` is told where clients find it.
 pub fn serve(
     assembled: Assembled,
@@ -167,9 +172,42 @@ pub fn serve(
     service: &Service,
     ready: impl FnOnce(&[String]) + 'static,
 ) -> Result<Served, Error> {
-    let Assembled { shards, found, report, .. } = assembled;
     let Endpoints { mut server, uris, control, signals, disk } = endpoints;
     let clients = if service.socket_threads > 0 { Clients::Elsewhere } else { Clients::Here };
+    let (mut plant, mut steward) = begin(assembled, service, clients, (signals, control), &uris)?;
+    let disk = disk.map(|disk| disk.equip(&mut server, &mut plant)).transpose();
+    let opening = Opening { ready: Box::new(ready), run: service.run.clone() };
+    let opened = disk.and_then(|disk| steward.open(opening, disk));
+    let summary = opened.and_then(|()| match service.socket_threads {
+        0 => {
+            steward.watch_own_clients(server.meter());
+            server.run(&mut plant, &mut steward).map_err(Error::from)
+        }
+        count => Sockets::start(count, &mut server, &mut plant).and_then(|sockets| {
+            steward.watch_clients(sockets.census(), sockets.meters());
+            let attended = server.attend(&mut plant, &mut steward).map_err(Error::from);
+            let served = sockets.stop(&mut plant);
+            attended.and(served)
+        }),
+    });
+    let child = end(plant, steward);
+    let summary = summary?;
+    let child = child?;
+    if summary.abandoned > 0 {
+        log(&format!("{} requests were not finished in time", summary.abandoned));
+    }
+    Ok(Served { summary, child })
+}
+
+/// Runs an array and puts somebody in charge of it, before clients come.
+pub(crate) fn begin(
+    assembled: Assembled,
+    service: &Service,
+    clients: Clients,
+    (signals, control): (Signals, ControlSocket),
+    uris: &[String],
+) -> Result<(Plant, Steward), Error> {
+    let Assembled { shards, found, report, .. } = assembled;
     let manner = Manner { usage: service.usage, clients, threads: service.threads };
     let mut plant = Plant::new(shards, manner)?;
     let mut operator = Operator::new(found.paths.clone(), found.unnamed());
@@ -189,21 +227,12 @@ pub fn serve(
     let mut reactions = Reactions::new(service.on_event.clone(), uuid, name);
     let before = if report.was_clean { "stopped in order" } else { "not stopped in order, and recovered" };
     reactions.remember(Level::Info, "served", &format!("serving began; the array had been {before}"));
-    let disk = disk.map(|disk| disk.equip(&mut server, &mut plant)).transpose()?;
-    let mut steward = Steward::new(signals, control, operator, found.stale, uris, reactions);
-    steward.open(Opening { ready: Box::new(ready), run: service.run.clone() }, disk)?;
-    let summary = match service.socket_threads {
-        0 => {
-            steward.watch_own_clients(server.meter());
-            server.run(&mut plant, &mut steward).map_err(Error::from)
-        }
-        count => Sockets::start(count, &mut server, &mut plant).and_then(|sockets| {
-            steward.watch_clients(sockets.census(), sockets.meters());
-            let attended = server.attend(&mut plant, &mut steward).map_err(Error::from);
-            let served = sockets.stop(&mut plant);
-            attended.and(served)
-        }),
-    };
+    let steward = Steward::new(signals, control, operator, found.stale, uris.to_vec(), reactions);
+    Ok((plant, steward))
+}
+
+/// Stops an array in order, when its clients are gone; how the command that was run ended.
+pub(crate) fn end(mut plant: Plant, mut steward: Steward) -> Result<Option<ExitStatus>, Error> {
     notify("STOPPING=1\nSTATUS=stopping the array in order");
     let child = steward.finish_child();
     let succeeded = steward.finish_successions(&mut plant);
@@ -212,12 +241,7 @@ pub fn serve(
     let stopped = steward.take_failure().map_or(stopped, Err);
     steward.say_stopped(stopped.as_ref().err().map(ToString::to_string).as_deref());
     drop(steward);
-    let summary = summary?;
-    stopped?;
-    if summary.abandoned > 0 {
-        log(&format!("{} requests were not finished in time", summary.abandoned));
-    }
-    Ok(Served { summary, child })
+    stopped.map(|()| child)
 }
 
 /// The first 20 digits of a UUID: there is no room for more.
@@ -298,7 +322,11 @@ fn warn_of_openness(bound: SocketAddr, guard: &Guard) {
 
 /// What clients are told of a TCP address.
 fn tcp_uri(bound: SocketAddr, guard: &Guard) -> String {
-    let scheme = if guard.tls.is_some() { "nbds" } else { "nbd" };
+    uri_at(if guard.tls.is_some() { "nbds" } else { "nbd" }, bound)
+}
+
+/// A URI of an address that clients can connect to.
+pub(crate) fn uri_at(scheme: &str, bound: SocketAddr) -> String {
     // Nobody can connect to the address that stands for all.
     match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => format!("{scheme}://127.0.0.1:{}", bound.port()),
@@ -308,7 +336,7 @@ fn tcp_uri(bound: SocketAddr, guard: &Guard) -> String {
 }
 
 /// A path within a URI: everything but the plainest characters is escaped.
-fn escape(path: &Path) -> String {
+pub(crate) fn escape(path: &Path) -> String {
     let mut text = String::new();
     for &byte in path.as_os_str().as_encoded_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {

@@ -6,7 +6,7 @@ mod device;
 mod engine;
 
 pub use crate::succeed::Replacement;
-pub use clients::{Clientele, Kind, Requests};
+pub use clients::{Clientele, Kind, Requests, StoreStatus};
 pub use condition::Condition;
 use device::spares;
 pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic, Written};

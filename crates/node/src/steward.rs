@@ -22,7 +22,7 @@ use crate::registry::ControlSocket;
 use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
 use crate::sockets::Census;
-use crate::status::{Clientele, Requests, of_running};
+use crate::status::{Clientele, Requests, StoreStatus, of_running};
 use crate::trouble::TroubleLog;
 use crate::ublk::Attendant;
 use array::EngineError;
@@ -106,6 +106,8 @@ pub struct Steward {
     elsewhere: Option<Arc<Census>>,
     /// What they ask for, of each thread that serves them.
     meters: Vec<Arc<Meter>>,
+    /// The store of keys that they use, as it was when it was last asked.
+    store: Option<StoreStatus>,
     trouble: TroubleLog,
     watchdog: Option<Watchdog>,
     /// When and where clients find the volume.
@@ -140,10 +142,16 @@ impl Steward {
             connected: 0,
             elsewhere: None,
             meters: Vec::new(),
+            store: None,
             trouble: TroubleLog::default(),
             watchdog: Watchdog::of_environment(),
             doors: Doors::default(),
         }
+    }
+
+    /// How the store of keys is; somebody may ask in this turn.
+    pub fn note_store(&mut self, store: StoreStatus) {
+        self.store = Some(store);
     }
 
     /// Clients are on this thread.
@@ -277,7 +285,8 @@ impl Steward {
         status.uris.clone_from(&self.uris);
         let requests = Some(Requests::read(&self.meters));
         let read_only = self.operator.is_read_only();
-        status.clientele = Clientele { clients: Some(self.connected()), requests, read_only };
+        status.clientele =
+            Clientele { clients: Some(self.connected()), requests, read_only, store: self.store };
         Reply { status: Some(Box::new(status)), ..Reply::done() }
     }
 

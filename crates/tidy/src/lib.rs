@@ -11,12 +11,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The crates, lowest layer first: a crate may depend on crates of lower layers only.
-pub const LAYERS: [&[&str]; 8] = [
+pub const LAYERS: [&[&str]; 9] = [
     &["block"],
     &["erasure", "flash", "format", "placement", "reliability", "trace"],
-    &["array"],
+    &["array", "kv"],
     &["device", "sim"],
     &["front"],
+    &["resp"],
     &["node"],
     &["lab"],
     &["cli"],

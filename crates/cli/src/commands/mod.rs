@@ -4,6 +4,7 @@ mod create;
 mod examine;
 mod grow;
 mod inspect;
+mod kv;
 mod maintain;
 mod manual;
 mod members;
@@ -29,6 +30,9 @@ pub enum Command {
     Create(create::Arguments),
     /// Assemble an array and export it over NBD.
     Serve(serve::Arguments),
+    /// Keys and values on an array, for clients of Redis.
+    #[command(subcommand)]
+    Kv(kv::Command),
     /// Find arrays among devices, files and directories.
     Scan(scan::Arguments),
     /// Show how an array is; exit code 0 healthy, 1 degraded, 2 failed or down, 3 data is lost, 4
@@ -96,6 +100,7 @@ impl Command {
         match self {
             Self::Create(arguments) => create::run(&arguments),
             Self::Serve(arguments) => serve::run(&arguments),
+            Self::Kv(command) => kv::run(&command),
             Self::Scan(arguments) => scan::run(&arguments),
             Self::Status(arguments) => status::run(&arguments),
             Self::Stop(arguments) => maintain::stop(&arguments),

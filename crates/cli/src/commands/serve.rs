@@ -7,7 +7,7 @@ use array::{
     UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX,
 };
 use clap::{Args, ValueEnum};
-use format::ArrayConfig;
+use format::{ArrayConfig, SchemeKind};
 use front::{Guard, Network, SOCKET_BUFFERS_BYTES, Tls};
 use lab::failure::{EXIT_MISUSED, Failure};
 use lab::options::batches::{Batches, check_commits};
@@ -60,56 +60,73 @@ pub struct Arguments {
     #[command(flatten)]
     clients: ClientChoices,
     #[command(flatten)]
-    commits: CommitChoices,
+    whole: ArrayChoices,
     /// When a completed write is durable: at the next flush, like a disk with a volatile cache, or always
     /// at once.
     #[arg(long, value_enum, default_value = "flush")]
     sync: Sync,
-    /// A write of up to this size, a power of two, aligned to its size, is after a power cut there as a whole
-    /// or not at all; not of arrays with --consistency resync.
-    #[arg(long, value_parser = parse_untorn_size, default_value = "64KiB", value_name = "SIZE")]
-    untorn_size: u64,
-    #[command(flatten)]
-    background: Background,
-    /// A member that has not answered a request for this long is taken out of service, if the array can do
-    /// without it; or `off`.
-    #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
-    device_timeout: MaybeDuration,
-    #[command(flatten)]
-    memory: MemoryShares,
-    #[command(flatten)]
-    cache: CacheSizes,
-    #[command(flatten)]
-    elastic: ElasticChoices,
-    #[command(flatten)]
-    batches: Batches,
-    /// Assemble an array although newer durable state is on none of its members (it starts in the newest
-    /// state that there is, what came after it is lost), or one that writes in place without a journal, was
-    /// not stopped in order and lacks members (data may be silently wrong).
-    #[arg(long)]
-    force: bool,
-    /// Start without members that are not named, do not exist or are damaged, if the array can do without
-    /// them. They are out of service from then on.
-    #[arg(long)]
-    degraded: bool,
     /// Refuse writes of clients, and write nothing to the members either: what recovery would write is kept
     /// in memory.
     #[arg(long)]
     read_only: bool,
+}
+
+/// How an array is run, whatever is served of it.
+#[derive(Args, Debug)]
+pub(super) struct ArrayChoices {
+    #[command(flatten)]
+    pub(super) commits: CommitChoices,
+    /// A write of up to this size, a power of two, aligned to its size, is after a power cut there as a whole
+    /// or not at all; not of arrays with --consistency resync.
+    #[arg(long, value_parser = parse_untorn_size, default_value = "64KiB", value_name = "SIZE")]
+    pub(super) untorn_size: u64,
+    #[command(flatten)]
+    pub(super) background: Background,
+    /// A member that has not answered a request for this long is taken out of service, if the array can do
+    /// without it; or `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
+    pub(super) device_timeout: MaybeDuration,
+    #[command(flatten)]
+    pub(super) memory: MemoryShares,
+    #[command(flatten)]
+    pub(super) cache: CacheSizes,
+    #[command(flatten)]
+    pub(super) elastic: ElasticChoices,
+    #[command(flatten)]
+    pub(super) batches: Batches,
+    /// Assemble an array although newer durable state is on none of its members (it starts in the newest
+    /// state that there is, what came after it is lost), or one that writes in place without a journal, was
+    /// not stopped in order and lacks members (data may be silently wrong).
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Start without members that are not named, do not exist or are damaged, if the array can do without
+    /// them. They are out of service from then on.
+    #[arg(long)]
+    pub(super) degraded: bool,
     /// Whether lines of the log begin with the time.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
-    log_time: LogTimeName,
+    pub(super) log_time: LogTimeName,
     /// A page that shows the array at http://HOST:PORT/, and metrics for Prometheus at /metrics. Nothing asks
     /// for a password: whoever reaches the address can look.
     #[arg(long, value_name = "HOST:PORT")]
-    metrics: Option<String>,
+    pub(super) metrics: Option<String>,
     /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE,
     /// _MESSAGE, _NAME and _UUID in its environment.
     #[arg(long, value_name = "COMMAND")]
-    on_event: Option<String>,
+    pub(super) on_event: Option<String>,
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
     #[arg(long, value_name = "COMMAND")]
-    run: Option<String>,
+    pub(super) run: Option<String>,
+}
+
+impl ArrayChoices {
+    /// Whether a scheme knows what was asked for.
+    pub(super) fn check(&self, scheme: SchemeKind) -> Result<(), Failure> {
+        self.cache.check(scheme)?;
+        self.elastic.check(scheme)?;
+        self.commits.rewrites.check_any(&[scheme])?;
+        check_commits(self.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)
+    }
 }
 
 /// Where clients are, and who serves them.
@@ -149,7 +166,7 @@ struct ClientChoices {
 
 /// Who may come in by TCP.
 #[derive(Args, Clone, Debug)]
-struct GuardChoices {
+pub(super) struct GuardChoices {
     /// Encrypt all connections of tcp: addresses: the server's certificate, and what leads from it to the
     /// authority that clients know, in PEM.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -167,7 +184,7 @@ struct GuardChoices {
 }
 
 impl GuardChoices {
-    fn guard(&self, addresses: &[Address], passed: &[Passed]) -> Result<Guard, Failure> {
+    pub(super) fn guard(&self, addresses: &[Address], passed: &[Passed]) -> Result<Guard, Failure> {
         let is_used = self.tls_cert.is_some() || !self.allow.is_empty();
         let by_tcp = addresses.iter().any(|address| matches!(address, Address::Tcp(_)))
             || passed.iter().any(|socket| matches!(socket, Passed::Tcp(_)));
@@ -183,14 +200,14 @@ impl GuardChoices {
 
 /// Threads that run the array.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Threads {
+pub(super) enum Threads {
     /// As many as there are processors, and shards for.
     Auto,
     /// So many.
     Exactly(usize),
 }
 
-fn parse_threads(text: &str) -> Result<Threads, String> {
+pub(super) fn parse_threads(text: &str) -> Result<Threads, String> {
     match text.parse() {
         _ if text == "auto" => Ok(Threads::Auto),
         Ok(count @ 1..=64) => Ok(Threads::Exactly(count)),
@@ -200,7 +217,7 @@ fn parse_threads(text: &str) -> Result<Threads, String> {
 
 impl Threads {
     /// Of an array with so many shards.
-    fn of(self, shards: usize) -> Result<usize, Failure> {
+    pub(super) fn of(self, shards: usize) -> Result<usize, Failure> {
         match self {
             Self::Auto => Ok(available_parallelism().map_or(1, NonZero::get).min(shards)),
             Self::Exactly(count) if count <= shards => Ok(count),
@@ -271,7 +288,7 @@ impl ClientChoices {
 
 /// What memory is for.
 #[derive(Args, Clone, Debug)]
-struct MemoryShares {
+pub(super) struct MemoryShares {
     /// Memory for buffers.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     buffers: u64,
@@ -281,12 +298,12 @@ struct MemoryShares {
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     table_memory: Option<u64>,
     #[command(flatten)]
-    limit: MemoryLimit,
+    pub(super) limit: MemoryLimit,
 }
 
 /// What the array does beside its clients' requests.
 #[derive(Args, Clone, Debug)]
-struct Background {
+pub(super) struct Background {
     /// Limit of rebuild and scrub: how much of each data device they look at per second, or `off`.
     #[arg(long, value_parser = parse_rate_or_off, default_value = "off", value_name = "RATE")]
     rebuild_rate: MaybeRate,
@@ -303,7 +320,7 @@ struct Background {
 
 /// When parity commit runs, and what needs none.
 #[derive(Args, Clone, Debug)]
-struct CommitChoices {
+pub(super) struct CommitChoices {
     /// Parity commit after this many writes (it also runs when the array is idle or space runs low).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     commit_every: Option<u64>,
@@ -318,12 +335,12 @@ struct CommitChoices {
 }
 
 /// clap takes an `Option` for an option that may be absent; these are present and may be `off`.
-type MaybeDuration = std::option::Option<Duration>;
-type MaybeRate = std::option::Option<u64>;
+pub(super) type MaybeDuration = std::option::Option<Duration>;
+pub(super) type MaybeRate = std::option::Option<u64>;
 
 /// Whether lines of the log begin with the time.
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-enum LogTimeName {
+pub(super) enum LogTimeName {
     /// Unless standard error is a terminal, or the journal, which has the time anyway.
     Auto,
     /// Always.
@@ -354,7 +371,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(whole) = named::completed(arguments, passed.is_empty())? {
         return serve_array(&whole, passed);
     }
-    if arguments.clients.is_nowhere() && arguments.run.is_none() && passed.is_empty() {
+    if arguments.clients.is_nowhere() && arguments.whole.run.is_none() && passed.is_empty() {
         return Err(Failure::new(
             "the following required arguments were not provided: --nbd <ADDRESS>; see `elastripe help serve`",
         )
@@ -364,44 +381,46 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failure> {
-    logbook::begin(arguments.log_time.into());
+    logbook::begin(arguments.whole.log_time.into());
     let paths = if arguments.scan || arguments.array.is_some() {
         members_of(&arguments.paths, arguments.array.as_deref())?
     } else {
         arguments.paths.clone()
     };
-    let incomplete = if arguments.degraded { Incomplete::Accept } else { Incomplete::Refuse };
+    let incomplete = if arguments.whole.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     // Whatever can fail without the array being touched comes before it is assembled.
-    let force = Force::of_flag(arguments.force);
+    let force = Force::of_flag(arguments.whole.force);
     let locked = match arguments.read_only {
         true => lock_to_read(&paths, force, incomplete)?,
         false => lock(&paths, force, incomplete)?,
     };
     let scheme = locked.superblock().config.scheme;
-    arguments.cache.check(scheme)?;
-    arguments.elastic.check(scheme)?;
-    arguments.commits.rewrites.check_any(&[scheme])?;
-    check_commits(arguments.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
-    let options = engine_options(arguments, locked.has_files());
+    let sync = match arguments.sync {
+        Sync::Always => SyncPolicy::Always,
+        Sync::Flush => SyncPolicy::OnFlush,
+    };
+    arguments.whole.check(scheme)?;
+    let options = engine_options(&arguments.whole, sync, locked.has_files());
     let options = if arguments.read_only { without_background(options) } else { options };
     let config = locked.superblock().config;
     let threads = arguments.clients.threads.of(config.shard.count.into())?;
-    let need = arguments.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
+    let need =
+        arguments.whole.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
     let addresses = arguments.clients.addresses();
     let guard = arguments.clients.guards.guard(&addresses, &passed)?;
     let places = Places { addresses: &addresses, passed, guard: &guard, disk: arguments.clients.disk() };
     let endpoints = Endpoints::open(&locked, places)?;
-    let monitor = arguments.metrics.as_deref().map(Monitor::listen).transpose()?;
+    let monitor = arguments.whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
     let assembled = locked.assemble(options, DriverOptions::default())?;
     warn_of_memory(&need);
-    let talk = Talk::of(arguments);
+    let talk = Talk::of(&arguments.whole);
     print_start(&assembled, talk);
     let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
     let service = Service {
         usage,
-        on_event: arguments.on_event.clone(),
-        run: arguments.run.clone(),
+        on_event: arguments.whole.on_event.clone(),
+        run: arguments.whole.run.clone(),
         threads,
         socket_threads: arguments.clients.socket_threads.into(),
     };
@@ -412,7 +431,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     let served = serve(assembled, endpoints, &service, move |uris| {
         uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     })?;
-    if arguments.run.is_none() {
+    if arguments.whole.run.is_none() {
         let connections = served.summary.connections;
         output::line(format_args!("stopped in order; {connections} connections were served"));
     }
@@ -420,7 +439,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
 }
 
 /// An array that would fit into the machine, but perhaps not beside what else runs there.
-fn warn_of_memory(need: &MemoryNeed) {
+pub(super) fn warn_of_memory(need: &MemoryNeed) {
     let available = available_bytes();
     if need.total_bytes() > available {
         log(&format!(
@@ -454,32 +473,29 @@ fn table_bytes(memory: &MemoryShares) -> u64 {
     memory.table_memory.unwrap_or_else(|| memory.limit.table_bytes())
 }
 
-fn engine_options(arguments: &Arguments, on_files: bool) -> EngineOptions {
+pub(super) fn engine_options(whole: &ArrayChoices, sync: SyncPolicy, on_files: bool) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let idle_ns = arguments.commits.commit_idle.map(nanoseconds);
-    let discard = arguments.background.discard.settled(on_files);
-    let options = discard.apply(arguments.batches.apply(EngineOptions::default()));
-    let scheme = SchemeOptions { untorn_bytes: arguments.untorn_size, ..options.scheme };
-    let options = arguments.commits.rewrites.apply(EngineOptions { scheme, ..options });
-    let options = arguments.elastic.apply(options, SchemeOptions::default().tuning.seed);
-    arguments.cache.apply(EngineOptions {
+    let idle_ns = whole.commits.commit_idle.map(nanoseconds);
+    let discard = whole.background.discard.settled(on_files);
+    let options = discard.apply(whole.batches.apply(EngineOptions::default()));
+    let scheme = SchemeOptions { untorn_bytes: whole.untorn_size, ..options.scheme };
+    let options = whole.commits.rewrites.apply(EngineOptions { scheme, ..options });
+    let options = whole.elastic.apply(options, SchemeOptions::default().tuning.seed);
+    whole.cache.apply(EngineOptions {
         commit: CommitPolicy {
-            every_requests: arguments.commits.commit_every,
+            every_requests: whole.commits.commit_every,
             idle_ns,
-            bytes_per_s: arguments.commits.commit_rate,
+            bytes_per_s: whole.commits.commit_rate,
         },
-        sync: match arguments.sync {
-            Sync::Always => SyncPolicy::Always,
-            Sync::Flush => SyncPolicy::OnFlush,
-        },
-        pool_bytes: arguments.memory.buffers,
-        table_bytes: table_bytes(&arguments.memory),
-        rebuild_bytes_per_s: arguments.background.rebuild_rate,
-        patrol: arguments.background.patrol.map(|interval| PatrolPolicy {
+        sync,
+        pool_bytes: whole.memory.buffers,
+        table_bytes: table_bytes(&whole.memory),
+        rebuild_bytes_per_s: whole.background.rebuild_rate,
+        patrol: whole.background.patrol.map(|interval| PatrolPolicy {
             interval_ns: u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX),
             bytes_per_s: PATROL_BYTES_PER_S,
         }),
-        device_timeout_ns: arguments.device_timeout.map(nanoseconds),
+        device_timeout_ns: whole.device_timeout.map(nanoseconds),
         confirm_idle_ns: Some(CONFIRM_IDLE_NS),
         ..options
     })
@@ -487,7 +503,7 @@ fn engine_options(arguments: &Arguments, on_files: bool) -> EngineOptions {
 
 /// Where the server's own words go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Talk {
+pub(super) enum Talk {
     /// To standard output.
     Output,
     /// To standard error: standard output belongs to the command of `--run`.
@@ -495,11 +511,11 @@ enum Talk {
 }
 
 impl Talk {
-    fn of(arguments: &Arguments) -> Self {
-        if arguments.run.is_some() { Self::Error } else { Self::Output }
+    pub(super) fn of(whole: &ArrayChoices) -> Self {
+        if whole.run.is_some() { Self::Error } else { Self::Output }
     }
 
-    fn say(self, text: impl std::fmt::Display) {
+    pub(super) fn say(self, text: impl std::fmt::Display) {
         match self {
             Self::Output => output::line(text),
             Self::Error => output::warn(text),
@@ -507,7 +523,7 @@ impl Talk {
     }
 }
 
-fn print_start(assembled: &Assembled, talk: Talk) {
+pub(super) fn print_start(assembled: &Assembled, talk: Talk) {
     talk.say(describe(assembled.found.superblock()));
     talk.say(format_args!("recovery: {}", describe_recovery(&assembled.report)));
     for path in &assembled.found.stale {
@@ -545,7 +561,7 @@ pub fn describe_recovery(report: &RecoveryReport) -> String {
 mod named;
 
 /// As a shell reports it: the code, or 128 plus the signal.
-fn exit_of(status: ExitStatus) -> Exit {
+pub(super) fn exit_of(status: ExitStatus) -> Exit {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
     u8::try_from(code).unwrap_or(1)
 }

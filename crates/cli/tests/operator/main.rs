@@ -23,6 +23,7 @@ mod first_hour;
 mod freed_space_is_discarded;
 mod inspect_decodes_damage;
 mod interrupted_in_order;
+mod keys_are_kept;
 mod manual_and_completions;
 mod members_are_succeeded;
 mod members_come_back;

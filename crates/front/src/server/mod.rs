@@ -2,12 +2,14 @@
 
 mod client;
 mod listener;
+mod listening;
 mod reactor;
 mod stream;
 
 use crate::session::Fault;
 use crate::{Counters, Export, Limits, Meter, Network, Tls, Volume};
 use listener::Listener;
+pub use listening::{Arrival, Listening};
 use reactor::Work;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{BorrowedFd, RawFd};

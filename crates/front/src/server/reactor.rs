@@ -5,9 +5,9 @@
 //! Fairness comes from the single receive per turn and from the desk's queue for slots.
 
 use super::client::{Berth, Client, Line};
-use super::listener::{Arrival, Listener};
+use super::listener::Listener;
 use super::stream::Stream;
-use super::{Flow, Hooks, Interest, Protocol, ServerError, Summary};
+use super::{Arrival, Flow, Hooks, Interest, Protocol, ServerError, Summary};
 use crate::desk::{ConnectionId, Context, Desk};
 use crate::meter::Meter;
 use crate::nbd::{Connection, Encryption};

@@ -1,6 +1,7 @@
 //! What clients asked for since serving began, and how long they waited for it.
 
 use front::{CLASSES, Command, Meter, Reading};
+use kv::ask::Figures;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -16,6 +17,60 @@ pub struct Clientele {
     /// Whether they may only read, and nothing is written to the members: `serve --read-only`.
     #[serde(default)]
     pub read_only: bool,
+    /// The store of keys that they use, if they use one.
+    #[serde(default)]
+    pub store: Option<StoreStatus>,
+}
+
+/// A store of keys. Sizes in bytes; what is counted, since serving began.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StoreStatus {
+    /// Keys, those whose time is up included until they are removed.
+    pub keys: u64,
+    /// What records may take.
+    pub capacity_bytes: u64,
+    /// What those take that count.
+    pub live_bytes: u64,
+    /// Memory that the index takes.
+    pub index_bytes: u64,
+    /// Memory that the cache of places and sizes takes.
+    pub cache_bytes: u64,
+    /// Lookups that it answered.
+    pub cache_hits: u64,
+    /// Lookups that it did not answer.
+    pub cache_misses: u64,
+    /// Keys and values that clients gave.
+    pub given_bytes: u64,
+    /// Written to the volume.
+    pub store_written_bytes: u64,
+    /// Read from the volume.
+    pub store_read_bytes: u64,
+    /// Records that compaction copied.
+    pub moved_bytes: u64,
+    /// Flushes of the volume.
+    pub store_flushes: u64,
+    /// Records that could not be read.
+    pub damaged_records: u64,
+}
+
+impl From<Figures> for StoreStatus {
+    fn from(figures: Figures) -> Self {
+        Self {
+            keys: figures.key_count,
+            capacity_bytes: figures.capacity_bytes,
+            live_bytes: figures.live_bytes,
+            index_bytes: figures.index_bytes,
+            cache_bytes: figures.cache_bytes,
+            cache_hits: figures.cache_hit_count,
+            cache_misses: figures.cache_miss_count,
+            given_bytes: figures.given_bytes,
+            store_written_bytes: figures.written_bytes,
+            store_read_bytes: figures.read_bytes,
+            moved_bytes: figures.moved_bytes,
+            store_flushes: figures.flush_count,
+            damaged_records: figures.damaged_count,
+        }
+    }
 }
 
 /// Requests of all clients, by kind.

@@ -33,7 +33,7 @@ pub fn completed(arguments: &Arguments, needs_socket: bool) -> Result<Option<Arg
     }
     // By its UUID it has a socket of its own anyway.
     let can_be_a_file = !wanted.contains('/') && wanted.parse::<format::ArrayUuid>().is_err();
-    if needs_socket && whole.clients.is_nowhere() && whole.run.is_none() && can_be_a_file {
+    if needs_socket && whole.clients.is_nowhere() && whole.whole.run.is_none() && can_be_a_file {
         whole.clients.nbd = vec![Address::Unix(run_dir().join(format!("{wanted}.nbd")))];
     }
     Ok(Some(whole))

@@ -140,6 +140,18 @@ impl Rig {
         server
     }
 
+    /// Serves the keys on members until told to stop.
+    pub fn serve_keys(&self, members: &[&str], options: &[&str]) -> Server {
+        let mut args = vec!["kv", "serve"];
+        args.extend(members);
+        args.extend(["--resp", "unix:keys"]);
+        args.extend(options);
+        let child = self.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut server = Server { child: Some(child) };
+        server.await_ready();
+        server
+    }
+
     /// Changes whenever a file does. (A CRC would not: it is blind to blocks that end in their own CRC.)
     pub fn fingerprint(&self, names: &[&str]) -> Vec<u64> {
         let mix = |hash: u64, word: &[u8; 8]| {

@@ -1,0 +1,243 @@
+//! `kv`: a store of keys and values on an array.
+
+use super::Exit;
+use super::serve::{ArrayChoices, GuardChoices, Talk, Threads, engine_options, exit_of, parse_threads};
+use super::serve::{print_start, warn_of_memory};
+use array::SyncPolicy;
+use clap::{Args, Subcommand, ValueEnum};
+use front::SOCKET_BUFFERS_BYTES;
+use kv::Options;
+use lab::failure::Failure;
+use monitor::Monitor;
+use node::driver::DriverOptions;
+use node::keys::{KeyEndpoints, KeyService, Making, serve_keys};
+use node::logbook;
+use node::memory::available_bytes;
+use node::open::{Force, Incomplete, lock};
+use node::output;
+use node::registry::socket_path;
+use node::scan::members_of;
+use node::serve::{Address, Service, parse_address};
+use node::settings;
+use node::units::{parse_duration_or_off, show_count, show_size};
+use node::volume::Use;
+use resp::{Durable, Limits, Password, Settings};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What can be done with keys.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Assemble an array and serve the keys on it by the Redis protocol.
+    Serve(Box<Arguments>),
+}
+
+/// Options of `kv serve`.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// The members, in any order, and spares; or the name or UUID of the array, as with --array. With
+    /// --scan or --array, places to look at: devices, files, directories; without any, every block device.
+    #[arg(required_unless_present_any = ["scan", "array"], value_name = "MEMBER")]
+    paths: Vec<PathBuf>,
+    /// Find the members among the paths; what is no member of the array is ignored.
+    #[arg(long)]
+    scan: bool,
+    /// The same, of the array with this name or UUID; the places in /etc/elastripe/NAME.toml count.
+    #[arg(long, value_name = "NAME|UUID")]
+    array: Option<String>,
+    /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times.
+    #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required = true)]
+    resp: Vec<Address>,
+    /// Clients must say the password that this file has in its first line.
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// When an acknowledged change is durable: at once; a second later; or when a client says SAVE.
+    #[arg(long, value_enum, default_value = "always")]
+    sync: Sync,
+    /// Make a store if the volume holds none and is empty.
+    #[arg(long)]
+    create: bool,
+    /// Make a store if the volume holds none, in place of what is there, which is lost then.
+    #[arg(long)]
+    overwrite: bool,
+    /// Open a store of which something is lost as if what is there were the newest.
+    #[arg(long)]
+    accept_loss: bool,
+    /// Keys whose place and size are kept in memory, beside the index.
+    #[arg(long, default_value = "65536", value_name = "N")]
+    cache_keys: usize,
+    /// Clients at a time.
+    #[arg(long, default_value = "1000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients: u32,
+    /// A client that has said nothing for so long is closed; or `off`.
+    #[arg(long, value_parser = parse_duration_or_off, default_value = "off", value_name = "TIME")]
+    idle_timeout: std::option::Option<Duration>,
+    /// Threads that run the array, at most as many as it has shards; `auto`: as many as this machine has
+    /// processors. With 1 the thread that does everything else runs it, too.
+    #[arg(long, default_value = "auto", value_name = "N", value_parser = parse_threads)]
+    threads: Threads,
+    /// A client may stop the server by SHUTDOWN.
+    #[arg(long)]
+    allow_shutdown: bool,
+    #[command(flatten)]
+    guards: GuardChoices,
+    #[command(flatten)]
+    whole: ArrayChoices,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Sync {
+    /// At once.
+    Always,
+    /// A second later.
+    Everysec,
+    /// At the next SAVE.
+    Flush,
+}
+
+impl Sync {
+    fn of_store(self) -> kv::Sync {
+        match self {
+            Self::Always => kv::Sync::Always,
+            Self::Everysec => kv::Sync::EverySecond,
+            Self::Flush => kv::Sync::OnFlush,
+        }
+    }
+
+    fn told(self) -> Durable {
+        match self {
+            Self::Always => Durable::Always,
+            Self::Everysec => Durable::EverySecond,
+            Self::Flush => Durable::OnSave,
+        }
+    }
+}
+
+/// Runs `kv`.
+pub fn run(command: &Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Serve(arguments) => serve(arguments),
+    }
+}
+
+/// A password is short.
+const PASSWORD_BYTES_MAX: u64 = 4096;
+
+fn password_of(path: &Path) -> Result<Password, Failure> {
+    let failed = |why: String| Failure::new(format!("{}: {why}", path.display()));
+    let length = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
+    if length > PASSWORD_BYTES_MAX {
+        return Err(failed(format!(
+            "found {length} bytes, expected a password of at most {PASSWORD_BYTES_MAX}"
+        )));
+    }
+    let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    Password::new(line).ok_or_else(|| failed("found an empty first line, expected a password".to_owned()))
+}
+
+/// The members, as they were named.
+fn members(arguments: &Arguments) -> Result<Vec<PathBuf>, Failure> {
+    let alone = match arguments.paths.as_slice() {
+        [path] if !arguments.scan && arguments.array.is_none() && path.symlink_metadata().is_err() => {
+            path.to_str().filter(|name| !name.contains('/'))
+        }
+        _ => None,
+    };
+    let Some(wanted) = arguments.array.as_deref().or(alone) else {
+        return match arguments.scan {
+            true => Ok(members_of(&arguments.paths, None)?),
+            false => Ok(arguments.paths.clone()),
+        };
+    };
+    let mut places = if alone.is_some() { Vec::new() } else { arguments.paths.clone() };
+    let mut wanted = wanted.to_owned();
+    if let Some(settings) = settings::find(&wanted)? {
+        if places.is_empty() {
+            places = settings.places;
+        }
+        wanted = settings.array.to_string();
+    }
+    Ok(members_of(&places, Some(&wanted))?)
+}
+
+fn settings_of(arguments: &Arguments, name: String) -> Result<Settings, Failure> {
+    let password = arguments.password_file.as_deref().map(password_of).transpose()?;
+    let (may_shut_down, durable) = (arguments.allow_shutdown, arguments.sync.told());
+    Ok(Settings { password, may_shut_down, durable, name })
+}
+
+/// Bounds that suit this machine.
+fn limits_of(clients_max: usize, idle_timeout_ns: Option<u64>) -> Limits {
+    let limits = Limits::default();
+    let share = usize::try_from(available_bytes() / 4).unwrap_or(usize::MAX);
+    let all_bytes_max = limits.all_bytes_max.min(share);
+    Limits { clients_max, idle_timeout_ns, all_bytes_max, ..limits }
+}
+
+fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
+    let whole = &arguments.whole;
+    logbook::begin(whole.log_time.into());
+    let incomplete = if whole.degraded { Incomplete::Accept } else { Incomplete::Refuse };
+    let guard = arguments.guards.guard(&arguments.resp, &[])?;
+    // Whatever can fail without the array being touched comes before it is assembled.
+    let locked = lock(&members(arguments)?, Force::of_flag(whole.force), incomplete)?;
+    let config = locked.superblock().config;
+    whole.check(config.scheme)?;
+    let settings = settings_of(arguments, locked.superblock().name.clone())?;
+    // The store flushes by itself when something is to be durable.
+    let options = engine_options(whole, SyncPolicy::OnFlush, locked.has_files());
+    let threads = arguments.threads.of(config.shard.count.into())?;
+    let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES };
+    let need = whole.memory.limit.check(&config, &options, buffers)?;
+    let idle_timeout_ns =
+        arguments.idle_timeout.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let clients_max = usize::try_from(arguments.clients).unwrap_or(usize::MAX);
+    let limits = limits_of(clients_max, idle_timeout_ns);
+    let endpoints = KeyEndpoints::open(&locked, &arguments.resp, &guard, limits, settings)?;
+    let monitor = whole.metrics.as_deref().map(Monitor::listen).transpose()?;
+    let uuid = locked.superblock().array;
+    let assembled = locked.assemble(options, DriverOptions::default())?;
+    warn_of_memory(&need);
+    let talk = Talk::of(whole);
+    print_start(&assembled, talk);
+    if let Some(monitor) = monitor {
+        talk.say(format_args!("page at http://{0}/, metrics at http://{0}/metrics", monitor.address()));
+        monitor.start(socket_path(uuid))?;
+    }
+    let making = match (arguments.overwrite, arguments.create) {
+        (true, _) => Making::OnAnything,
+        (false, true) => Making::OnEmpty,
+        (false, false) => Making::Never,
+    };
+    let options = Options {
+        sync: arguments.sync.of_store(),
+        cache_keys: arguments.cache_keys,
+        accept_loss: arguments.accept_loss,
+        // Clients are bounded already; the store need not refuse what they may ask.
+        under_way_max: clients_max.saturating_mul(limits.asks_in_flight_max).saturating_add(1024),
+        ..Options::default()
+    };
+    let (on_event, run) = (whole.on_event.clone(), whole.run.clone());
+    let service = Service { usage: Use::ReadWrite, on_event, run, threads, socket_threads: 0 };
+    let keys = KeyService { making, options };
+    let served = serve_keys(assembled, endpoints, &service, keys, |store, uris| {
+        let figures = kv::ask::Keys::figures(store);
+        talk.say(format_args!(
+            "{} keys; {} of {} in use; the index takes {} of memory",
+            show_count(figures.key_count),
+            show_size(figures.live_bytes),
+            show_size(figures.capacity_bytes),
+            show_size(figures.index_bytes)
+        ));
+        uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
+    })?;
+    if whole.run.is_none() {
+        let resp::Summary { connections, commands, .. } = served.summary;
+        output::line(format_args!(
+            "stopped in order; {connections} connections were served, {commands} commands carried out"
+        ));
+    }
+    Ok(served.child.map_or(0, exit_of))
+}

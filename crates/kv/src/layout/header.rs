@@ -1,0 +1,183 @@
+//! The header of the volume, in three copies, and the geometry it tells.
+
+use super::{Fields, Malformed, table_bytes};
+use crate::blocks::BLOCK_BYTES;
+use crate::hash::Secret;
+use crate::numbers::{narrow, wide};
+
+const MAGIC: &[u8; 16] = b"elastripe-kv\0\0\0\0";
+const VERSION: u32 = 1;
+const USED_BYTES: usize = 96;
+/// The largest part of a value that is one record.
+const PART_BYTES_MAX: u64 = 256 << 10;
+/// The largest volume: addresses have 40 bits and count units of 16 bytes.
+const VOLUME_BYTES_MAX: u64 = 16 << 40;
+/// Fewer segments than this cannot be compacted.
+const SLOTS_MIN: u64 = 12;
+
+/// How a volume is cut up; what a caller may choose.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VolumeShape {
+    /// Size of the volume, rounded down to whole blocks.
+    pub volume_bytes: u64,
+    /// Bytes of a segment, a power of two from 64 KiB to 8 MiB; none: by the volume's size.
+    pub segment_bytes: Option<u64>,
+}
+
+/// Where everything is on a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Geometry {
+    pub(crate) volume_bytes: u64,
+    pub(crate) segment_bytes: u64,
+    pub(crate) slot_count: u64,
+    pub(crate) first_slot: u64,
+}
+
+/// Where the copies of the header lie: the first two blocks; the third copy is the volume's last block.
+pub(crate) const HEADER_PLACES: [u64; 2] = [0, 4096];
+
+impl Geometry {
+    pub(crate) fn new(shape: VolumeShape) -> Result<Self, Malformed> {
+        let volume_bytes = shape.volume_bytes / wide(BLOCK_BYTES) * wide(BLOCK_BYTES);
+        let range = |field, found| Err(Malformed::Range { field, found });
+        if volume_bytes > VOLUME_BYTES_MAX {
+            return range("size of the volume", volume_bytes);
+        }
+        let by_size = (volume_bytes / 1024).next_power_of_two().clamp(1 << 20, 8 << 20);
+        let segment_bytes = shape.segment_bytes.unwrap_or(by_size);
+        if !Self::may_be_segment(segment_bytes) {
+            return range("size of a segment", segment_bytes);
+        }
+        let mut slot_count = volume_bytes / segment_bytes;
+        loop {
+            let geometry = Self::of(volume_bytes, segment_bytes, slot_count);
+            match geometry.check() {
+                Err(Malformed::Range { field: "number of segments", .. }) if slot_count > SLOTS_MIN => {
+                    slot_count -= 1;
+                }
+                Err(error) => return Err(error),
+                Ok(()) => return Ok(geometry),
+            }
+        }
+    }
+
+    fn of(volume_bytes: u64, segment_bytes: u64, slot_count: u64) -> Self {
+        let front = wide(2 * BLOCK_BYTES) + 4 * table_bytes(slot_count);
+        // Segments of large volumes begin at multiples of their size, as stripes do.
+        let align = if slot_count > 256 { segment_bytes } else { wide(BLOCK_BYTES) };
+        Self { volume_bytes, segment_bytes, slot_count, first_slot: front.next_multiple_of(align) }
+    }
+
+    fn may_be_segment(bytes: u64) -> bool {
+        bytes.is_power_of_two() && (64 << 10..=8 << 20).contains(&bytes)
+    }
+
+    fn check(&self) -> Result<(), Malformed> {
+        let range = |field, found| Err(Malformed::Range { field, found });
+        if self.volume_bytes > VOLUME_BYTES_MAX {
+            return range("size of the volume", self.volume_bytes);
+        }
+        if !Self::may_be_segment(self.segment_bytes) {
+            return range("size of a segment", self.segment_bytes);
+        }
+        let slots = self.slot_count.checked_mul(self.segment_bytes).filter(|_| self.slot_count >= SLOTS_MIN);
+        let end = slots.and_then(|bytes| bytes.checked_add(self.first_slot)?.checked_add(wide(BLOCK_BYTES)));
+        if end.is_none_or(|end| end > self.volume_bytes) {
+            return range("number of segments", self.slot_count);
+        }
+        Ok(())
+    }
+
+    /// Bytes of a value that are one record; a longer value is stored in parts of this size.
+    pub(crate) fn part_bytes(&self) -> u64 {
+        (self.segment_bytes / 16).min(PART_BYTES_MAX)
+    }
+
+    /// Bytes that one write of the log has at most.
+    pub(crate) fn batch_bytes_max(&self) -> u64 {
+        (self.segment_bytes / 4).min(512 << 10)
+    }
+
+    pub(crate) fn slot_start(&self, slot: usize) -> u64 {
+        self.first_slot + wide(slot) * self.segment_bytes
+    }
+
+    /// The slot in which an address lies.
+    pub(crate) fn slot_of(&self, address: u64) -> usize {
+        narrow(address.saturating_sub(self.first_slot) / self.segment_bytes)
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        narrow(self.slot_count)
+    }
+
+    /// Where a copy of a table lies.
+    pub(crate) fn table_place(&self, epoch: u64, copy: u64) -> u64 {
+        wide(2 * BLOCK_BYTES) + (epoch % 2 * 2 + copy) * table_bytes(self.slot_count)
+    }
+
+    /// What records may take in one segment, whatever is left over at its end and in its batches.
+    pub(crate) fn segment_payload_bytes(&self) -> u64 {
+        let block = wide(BLOCK_BYTES);
+        let batches = self.segment_bytes / self.batch_bytes_max() + 1;
+        self.segment_bytes - 2 * block - (self.part_bytes() + block) - batches * block / 2
+    }
+}
+
+/// What the header says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Header {
+    pub(crate) uuid: [u8; 16],
+    pub(crate) secret: Secret,
+    pub(crate) geometry: Geometry,
+}
+
+impl Header {
+    /// What every other block of the store names as its owner.
+    pub(crate) fn owner(&self) -> u64 {
+        self.uuid[..].u64_at(0) ^ self.uuid[..].u64_at(8).rotate_left(32) ^ self.secret.0[0]
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(BLOCK_BYTES);
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&self.uuid);
+        let geometry = &self.geometry;
+        let numbers = [geometry.volume_bytes, geometry.segment_bytes, geometry.slot_count];
+        for number in numbers.into_iter().chain([geometry.first_slot]).chain(self.secret.0) {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.resize(USED_BYTES - 4, 0);
+        let crc = format::crc32c(&out);
+        out.extend_from_slice(&crc.to_le_bytes());
+        out.resize(BLOCK_BYTES, 0);
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        if bytes.len() < USED_BYTES || &bytes[..16] != MAGIC {
+            return Err(Malformed::Magic);
+        }
+        if format::crc32c(&bytes[..USED_BYTES - 4]) != bytes.u32_at(USED_BYTES - 4) {
+            return Err(Malformed::Checksum);
+        }
+        if bytes.u32_at(16) != VERSION {
+            return Err(Malformed::Version { found: bytes.u32_at(16) });
+        }
+        let geometry = Geometry {
+            volume_bytes: bytes.u64_at(40),
+            segment_bytes: bytes.u64_at(48),
+            slot_count: bytes.u64_at(56),
+            first_slot: bytes.u64_at(64),
+        };
+        geometry.check()?;
+        let smallest = Geometry::of(geometry.volume_bytes, geometry.segment_bytes, geometry.slot_count);
+        if geometry.first_slot != smallest.first_slot {
+            return Err(Malformed::Range { field: "first segment", found: geometry.first_slot });
+        }
+        let uuid = bytes[24..40].try_into().expect("sixteen bytes");
+        Ok(Self { uuid, secret: Secret([bytes.u64_at(72), bytes.u64_at(80)]), geometry })
+    }
+}

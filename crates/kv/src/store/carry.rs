@@ -1,0 +1,273 @@
+//! What is done with a key that was found: answers, and new records.
+
+use super::find::{class_of, payload};
+use super::operation::{Operation, Phase, Want};
+use super::{Course, Store, Sync};
+use crate::ask::{Answer, Description, Lifetime, Old, Refused, Value, When};
+use crate::cache::Meta;
+use crate::layout::{Kind, MANIFEST_BYTES, Manifest, record_bytes};
+use crate::log::{FRONT, New, Wait};
+use crate::numbers::{narrow, wide};
+use crate::planted::{Planted, planted};
+use crate::slots::cost;
+
+/// Times have 48 bits on the volume: until the year 10889.
+const UNTIL_MS_MAX: u64 = (1 << 48) - 1;
+
+fn description(meta: &Meta) -> Description {
+    Description { value_bytes: meta.value_bytes, until_ms: (meta.until_ms != 0).then_some(meta.until_ms) }
+}
+
+/// The lifetime of a record: 0 is for ever.
+fn until(lifetime: Lifetime, before: Option<&Meta>) -> u64 {
+    match lifetime {
+        Lifetime::Forever => 0,
+        Lifetime::AsBefore => before.map_or(0, |meta| meta.until_ms),
+        Lifetime::UntilMs(until) => until.clamp(1, UNTIL_MS_MAX),
+    }
+}
+
+impl Store {
+    /// Does what was asked, now that what is there is known.
+    pub(super) fn execute(&mut self, id: u32, mut operation: Box<Operation>) {
+        let there = operation.current.filter(|meta| self.is_there(meta));
+        let old = |operation: &mut Operation, wanted: Old| match wanted {
+            Old::Wanted => operation.loaded.take(),
+            Old::Ignored => None,
+        };
+        let answer = match &operation.want {
+            Want::Describe => Answer::Described(there.as_ref().map(description)),
+            Want::Get { lifetime: None, .. } => self.value_answer(&mut operation, there),
+            Want::Get { .. } if there.is_none() => Answer::Value(None),
+            Want::Live { .. } if there.is_none() => Answer::Described(None),
+            Want::Delete { .. } if there.is_none() => Answer::Deleted { was_there: false, old: None },
+            Want::Set { when, old: wanted, .. }
+                if *when == When::IfAbsent && there.is_some()
+                    || *when == When::IfPresent && there.is_none() =>
+            {
+                let wanted = *wanted;
+                self.abandon_parts(&operation);
+                operation.storing = None;
+                Answer::Set { stored: false, old: old(&mut operation, wanted) }
+            }
+            Want::Get { .. } | Want::Live { .. } | Want::Delete { .. } | Want::Set { .. } => {
+                return self.change(id, operation, there);
+            }
+        };
+        self.leave(id, &operation);
+        self.tell(operation.tag, Ok(answer));
+    }
+
+    fn value_answer(&self, operation: &mut Operation, there: Option<Meta>) -> Answer {
+        let (Some(meta), Want::Get { range, .. }) = (there, &operation.want) else {
+            return Answer::Value(None);
+        };
+        let (first, length) = range.within(meta.value_bytes);
+        let from = self.loaded_from(operation);
+        let loaded = operation.loaded.take().unwrap_or_default();
+        if first == from && length == loaded.len() {
+            return Answer::Value(Some(loaded));
+        }
+        let mut some = Value::default();
+        loaded.pieces(first.saturating_sub(from), length, |piece| some.push(Box::from(piece)));
+        Answer::Value(Some(some))
+    }
+
+    /// Writes a new record for the key.
+    fn change(&mut self, id: u32, mut operation: Box<Operation>, there: Option<Meta>) {
+        if self.course == Course::Failed {
+            return self.refuse(id, &operation, Refused::ReadOnly);
+        }
+        // Compaction may have moved the record while this waited.
+        let moved = |meta: Meta| !self.index.contains(operation.hash.main, payload(meta.address));
+        if operation.current.is_some_and(moved) {
+            operation.restarts += 1;
+            return self.look_up(id, operation);
+        }
+        if operation.promised_bytes == 0
+            && operation.storing.is_none()
+            && let Err(refused) = self.promise(&mut operation)
+        {
+            return self.refuse(id, &operation, refused);
+        }
+        match self.write(&mut operation, there) {
+            Ok(Some(cycle)) => {
+                self.park(id, operation, Phase::Parts { cycle });
+                self.cycles.wake_operation(cycle, id);
+            }
+            Ok(None) => self.changed(id, operation, there),
+            Err(Wait::Writes | Wait::Segments) => {
+                self.park(id, operation, Phase::Room);
+                self.work.stalled.push_back(id);
+            }
+        }
+    }
+
+    /// Takes what the operation will need off what is free.
+    fn promise(&mut self, operation: &mut Operation) -> Result<(), Refused> {
+        let key_bytes = operation.key.len();
+        let part_bytes = self.geometry().part_bytes();
+        let old = operation.current.map_or(0, |meta| cost(meta.taken_bytes));
+        let (needed, goes) = match &operation.want {
+            Want::Set { value, .. } if value.len() > part_bytes => {
+                let whole = value.len() / part_bytes * cost(record_bytes(12, narrow(part_bytes)));
+                let rest = cost(record_bytes(12, narrow(value.len() % part_bytes)));
+                (whole + rest + 2 * cost(record_bytes(key_bytes, MANIFEST_BYTES)), 0)
+            }
+            Want::Set { value, .. } => (cost(record_bytes(key_bytes, narrow(value.len()))), old),
+            Want::Delete { .. } if planted(Planted::FullForGood) => (cost(record_bytes(key_bytes, 0)), 0),
+            // What these write is not larger than what it replaces.
+            Want::Delete { .. } | Want::Live { .. } | Want::Get { .. } | Want::Describe => return Ok(()),
+        };
+        let taken = self.slots.live_bytes() + self.marks.promised_bytes;
+        let free_bytes = self.slots.capacity_bytes().saturating_sub(taken);
+        if needed > free_bytes + goes {
+            return Err(Refused::NoSpace { needed_bytes: needed, free_bytes });
+        }
+        operation.promised_bytes = needed.saturating_sub(goes);
+        self.marks.promised_bytes += operation.promised_bytes;
+        Ok(())
+    }
+
+    /// Appends the record; or says which cycle makes the parts durable that it will name.
+    fn write(&mut self, operation: &mut Operation, there: Option<Meta>) -> Result<Option<u64>, Wait> {
+        let part_bytes = self.geometry().part_bytes();
+        if let Want::Set { value, .. } = &operation.want
+            && value.len() > part_bytes
+        {
+            self.store_parts(operation)?;
+            if let Some(storing) = &mut operation.storing
+                && !storing.durable
+                && !planted(Planted::ManifestBeforeParts)
+            {
+                storing.durable = true;
+                return Ok(Some(self.cycles.want_front()));
+            }
+        }
+        let manifest;
+        let mut flat = Vec::new();
+        let stays = there.filter(|meta| meta.kind == Kind::Large).map(|meta| (meta.id, meta.value_bytes));
+        let (kind, value, lifetime, owns): (Kind, &[u8], Lifetime, Option<(u64, u64)>) = match &operation.want
+        {
+            Want::Delete { .. } | Want::Describe => (Kind::Tombstone, &[], Lifetime::Forever, None),
+            Want::Set { value, lifetime, .. } => match (&operation.storing, value.parts()) {
+                (Some(storing), _) => (Kind::Large, &[], *lifetime, Some((storing.id, value.len()))),
+                (None, []) => (Kind::Value, &[], *lifetime, None),
+                (None, [only]) => (Kind::Value, only, *lifetime, None),
+                (None, _) => {
+                    flat = value.to_vec();
+                    (Kind::Value, &flat, *lifetime, None)
+                }
+            },
+            Want::Live { lifetime } | Want::Get { lifetime: Some(lifetime), .. } => match stays {
+                Some(stays) => (Kind::Large, &[], *lifetime, Some(stays)),
+                None => {
+                    flat = operation.loaded.as_ref().map(Value::to_vec).unwrap_or_default();
+                    (Kind::Value, &flat, *lifetime, None)
+                }
+            },
+            Want::Get { lifetime: None, .. } => (Kind::Value, &flat, Lifetime::AsBefore, None),
+        };
+        let value = match owns {
+            Some((id, value_bytes)) => {
+                manifest = Manifest { id, value_bytes }.encode();
+                &manifest[..]
+            }
+            None => value,
+        };
+        let until_ms = until(lifetime, there.as_ref());
+        let owned = owns.map(|(id, _)| id);
+        let new =
+            New { kind, hash: operation.hash, seq: None, until_ms, key: &operation.key, value, owns: owned };
+        let (address, seq) = self.log.append(FRONT, &mut self.slots, &new)?;
+        let meta = Meta {
+            address,
+            kind,
+            seq,
+            until_ms,
+            taken_bytes: record_bytes(operation.key.len(), value.len()),
+            value_bytes: owns.map_or(wide(value.len()), |(_, value_bytes)| value_bytes),
+            id: owned.unwrap_or(0),
+        };
+        self.figures.given_bytes += wide(operation.key.len()) + meta.value_bytes;
+        self.point(operation, meta);
+        Ok(None)
+    }
+
+    /// Makes a new record the one that counts.
+    fn point(&mut self, operation: &mut Operation, new: Meta) {
+        let (hash, entry) = (operation.hash.main, payload(new.address));
+        let class = class_of(new.address, new.taken_bytes);
+        let counted = |meta: &Meta| matches!(meta.kind, Kind::Value | Kind::Large);
+        match operation.current {
+            Some(old) => {
+                let there = self.index.replace(hash, payload(old.address), entry, class);
+                assert!(there, "the operation looked before it wrote");
+                self.slots.dies(self.geometry().slot_of(old.address), old.kind, old.taken_bytes);
+                if old.kind == Kind::Large && old.id != new.id {
+                    self.drop_parts(old.id, old.value_bytes);
+                }
+                self.marks.key_count -= u64::from(counted(&old));
+            }
+            // More than eight keys with the same 33 bits of a secret hash: never, by all that is known. Then
+            // the key is on the volume and found after the next start.
+            None if self.index.insert(hash, entry, class).is_err() => return,
+            None => {}
+        }
+        self.slots.lives(self.geometry().slot_of(new.address), new.kind, new.taken_bytes);
+        self.marks.key_count += u64::from(counted(&new));
+        self.cache.put(hash, &operation.key, new);
+        // What it wrote is not to be abandoned any longer.
+        operation.storing = None;
+    }
+
+    /// The new record is appended: answers as durability wants it.
+    fn changed(&mut self, id: u32, mut operation: Box<Operation>, there: Option<Meta>) {
+        let mut old = |wanted: Old| operation.loaded.take().filter(|_| wanted == Old::Wanted);
+        let answer = match operation.want {
+            Want::Set { old: wanted, .. } => Answer::Set { stored: true, old: old(wanted) },
+            Want::Delete { old: wanted } => Answer::Deleted { was_there: true, old: old(wanted) },
+            Want::Live { .. } | Want::Describe => Answer::Described(there.as_ref().map(description)),
+            Want::Get { .. } => self.value_answer(&mut operation, there),
+        };
+        self.leave(id, &operation);
+        self.acknowledge(operation.tag, answer);
+    }
+
+    /// Answers a change: at once, or when it is durable.
+    pub(super) fn acknowledge(&mut self, tag: u64, answer: Answer) {
+        match self.options.sync {
+            Sync::Always if !planted(Planted::AnswerBeforeFlush) => self.answer_when_durable(tag, answer),
+            Sync::Always | Sync::EverySecond | Sync::OnFlush => self.tell(tag, Ok(answer)),
+        }
+    }
+
+    /// Goes on with what waits for room, as far as there is some.
+    pub(super) fn resume_stalled(&mut self) {
+        while let Some(id) = self.work.stalled.pop_front() {
+            self.resume(id);
+            if self.work.stalled.back() == Some(&id) {
+                self.work.stalled.pop_back();
+                self.work.stalled.push_front(id);
+                return;
+            }
+        }
+    }
+
+    /// Refuses what waits for room that nothing under way can make.
+    pub(super) fn refuse_hopeless(&mut self) {
+        let failed = self.course == Course::Failed;
+        let at_rest = self.traffic.in_flight == 0 && self.compaction.is_idle() && self.cycles.is_idle();
+        if !failed && !at_rest {
+            return;
+        }
+        let Some(id) = self.work.stalled.pop_front() else { return };
+        let Some(operation) = self.take_operation(id) else { return };
+        let refused = if failed {
+            Refused::ReadOnly
+        } else {
+            Refused::NoSpace { needed_bytes: operation.promised_bytes, free_bytes: 0 }
+        };
+        self.refuse(id, &operation, refused);
+    }
+}

@@ -1,0 +1,290 @@
+//! Beginning an ask, and finding the newest record of its key.
+
+use super::operation::{Loading, Operation, Phase, Want};
+use super::{Course, Flight, Store};
+use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Refused, VALUE_BYTES_MAX};
+use crate::blocks::BLOCK_BYTES;
+use crate::cache::Meta;
+use crate::cuckoo::Candidates;
+use crate::hash::KeyHash;
+use crate::layout::{HEAD_BYTES_MAX, Head, Kind, Malformed, Manifest, Place, UNIT_BYTES};
+use crate::numbers::{narrow, wide};
+use block::slab::Key;
+
+/// How often a search begins anew because compaction moved what it looked at.
+const RESTARTS_MAX: u32 = 100;
+
+/// Blocks that a record of each class touches at most; the last class has no more than a part.
+const CLASS_BLOCKS: [u64; 16] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 40, 52, 67];
+
+/// The class of a record.
+pub(super) fn class_of(address: u64, taken_bytes: u64) -> u8 {
+    let block = wide(BLOCK_BYTES);
+    let blocks = (address + taken_bytes).div_ceil(block) - address / block;
+    let class = CLASS_BLOCKS.iter().position(|&most| blocks <= most).unwrap_or(CLASS_BLOCKS.len() - 1);
+    u8::try_from(class).expect("sixteen classes")
+}
+
+/// The address in an entry of the index.
+pub(super) fn payload(address: u64) -> u64 {
+    address / UNIT_BYTES
+}
+
+/// What a record says of its key, and whether the key is this.
+fn meta_of(bytes: &[u8], place: Place, key: &[u8]) -> Result<Option<Meta>, Malformed> {
+    let (head, found) = Head::decode(bytes, place)?;
+    if found != key || matches!(head.kind, Kind::Part | Kind::Clear) {
+        return Ok(None);
+    }
+    let (mut value_bytes, mut id) = (head.value_bytes.into(), 0);
+    if head.kind == Kind::Large {
+        let manifest = Manifest::decode(head.value(bytes)?)?;
+        (value_bytes, id) = (manifest.value_bytes, manifest.id);
+    }
+    Ok(Some(Meta {
+        address: place.address,
+        kind: head.kind,
+        seq: head.seq,
+        until_ms: head.until_ms,
+        taken_bytes: head.taken_bytes(),
+        value_bytes,
+        id,
+    }))
+}
+
+impl Store {
+    /// Begins an ask, or holds it back behind a `Clear` that has to wait.
+    pub(super) fn admit(&mut self, tag: u64, ask: Ask) {
+        match ask {
+            Ask::Count => self.tell(tag, Ok(Answer::Count(self.marks.key_count))),
+            Ask::Flush if self.course == Course::Failed => self.tell(tag, Err(Refused::ReadOnly)),
+            Ask::Flush => self.answer_when_durable(tag, Answer::Done),
+            // In a store that works it was carried out where it waited.
+            Ask::Clear => self.tell(tag, Err(Refused::ReadOnly)),
+            Ask::Scan { cursor, count } => self.begin_scan(tag, cursor, count),
+            Ask::Set { key, value, when, lifetime, old } => {
+                let value_bytes = value.len();
+                if value_bytes > VALUE_BYTES_MAX {
+                    let refused = Refused::TooLarge { value_bytes, limit_bytes: VALUE_BYTES_MAX };
+                    return self.tell(tag, Err(refused));
+                }
+                self.begin(tag, key, Want::Set { value, when, lifetime, old });
+            }
+            Ask::Get { key, range, lifetime } => self.begin(tag, key, Want::Get { range, lifetime }),
+            Ask::Describe { key } => self.begin(tag, key, Want::Describe),
+            Ask::Delete { key, old } => self.begin(tag, key, Want::Delete { old }),
+            Ask::Live { key, lifetime } => self.begin(tag, key, Want::Live { lifetime }),
+        }
+    }
+
+    /// Clears when nothing else is under way, and goes on with what came behind that.
+    pub(super) fn admit_held_back(&mut self) {
+        while let Some((_, ask)) = self.work.held_back.front() {
+            let failed = self.course == Course::Failed;
+            if *ask == Ask::Clear && !failed && (self.work.count > 0 || !self.clear()) {
+                return;
+            }
+            let Some((tag, ask)) = self.work.held_back.pop_front() else { return };
+            if ask == Ask::Clear && !failed {
+                self.acknowledge(tag, Answer::Done);
+            } else {
+                self.admit(tag, ask);
+            }
+        }
+    }
+
+    fn begin(&mut self, tag: u64, key: Box<[u8]>, want: Want) {
+        if key.is_empty() || key.len() > KEY_BYTES_MAX {
+            return self.tell(tag, Err(Refused::Key { key_bytes: key.len() }));
+        }
+        let hash = KeyHash::of(self.header.secret, &key);
+        let operation = Box::new(Operation {
+            tag,
+            key,
+            hash,
+            want,
+            phase: Phase::Key,
+            candidates: Candidates::default(),
+            at: 0,
+            restarts: 0,
+            damaged: None,
+            current: None,
+            loading: Loading::default(),
+            loaded: None,
+            storing: None,
+            promised_bytes: 0,
+        });
+        let mode = operation.mode();
+        if mode == crate::locks::Mode::Write && self.course == Course::Failed {
+            return self.tell(tag, Err(Refused::ReadOnly));
+        }
+        let id = self.work.operations.insert(Some(operation)).index();
+        self.work.count += 1;
+        if self.work.locks.take(hash.main, id, mode) {
+            self.resume(id);
+        }
+    }
+
+    pub(super) fn take_operation(&mut self, id: u32) -> Option<Box<Operation>> {
+        let key = Key::from_index(id);
+        self.work.operations.get(key)?;
+        self.work.operations[key].take()
+    }
+
+    /// Leaves an operation until what it waits for has come.
+    pub(super) fn park(&mut self, id: u32, mut operation: Box<Operation>, phase: Phase) {
+        operation.phase = phase;
+        self.work.operations[Key::from_index(id)] = Some(operation);
+    }
+
+    /// An operation is over; its key is free for the next.
+    pub(super) fn leave(&mut self, id: u32, operation: &Operation) {
+        self.marks.promised_bytes -= operation.promised_bytes;
+        self.work.operations.release(Key::from_index(id));
+        self.work.count -= 1;
+        self.work.locks.give(operation.hash.main, operation.mode(), &mut self.work.ready);
+    }
+
+    pub(super) fn refuse(&mut self, id: u32, operation: &Operation, refused: Refused) {
+        self.abandon_parts(operation);
+        self.leave(id, operation);
+        self.tell(operation.tag, Err(refused));
+    }
+
+    /// Goes on with an operation that has got what it waited for.
+    pub(super) fn resume(&mut self, id: u32) {
+        let Some(operation) = self.take_operation(id) else { return };
+        match operation.phase {
+            Phase::Key => self.look_up(id, operation),
+            Phase::Room | Phase::Parts { .. } => self.execute(id, operation),
+            Phase::Candidate | Phase::Value => self.park_again(id, operation),
+        }
+    }
+
+    fn park_again(&mut self, id: u32, operation: Box<Operation>) {
+        let phase = operation.phase;
+        self.park(id, operation, phase);
+    }
+
+    /// Searches the newest record of the key.
+    pub(super) fn look_up(&mut self, id: u32, mut operation: Box<Operation>) {
+        operation.current = self.cache.get(operation.hash.main, &operation.key);
+        operation.loaded = None;
+        operation.damaged = None;
+        if operation.current.is_some() {
+            return self.found(id, operation, None);
+        }
+        operation.candidates = self.index.candidates(operation.hash.main);
+        operation.at = 0;
+        self.next_candidate(id, operation);
+    }
+
+    /// Looks at the next record that may be the key's.
+    fn next_candidate(&mut self, id: u32, mut operation: Box<Operation>) {
+        loop {
+            let Some(candidate) = operation.candidates.get(operation.at) else {
+                // What cannot be read stays beside what is written now, which is newer: after a restart it
+                // alone counts.
+                if let Some(address) = operation.damaged.filter(|_| !self.goes_without_before(&operation)) {
+                    let what = format!("the record at byte {address} cannot be read as what it should be");
+                    self.figures.damaged_count += 1;
+                    return self.refuse(id, &operation, Refused::Damaged { what: what.into() });
+                }
+                return self.found(id, operation, None);
+            };
+            let address = candidate.payload * UNIT_BYTES;
+            if let Some(bytes) = self.log.in_memory(address) {
+                let place = Place { sequence: self.sequence_at(address), address };
+                match meta_of(bytes, place, &operation.key) {
+                    Ok(Some(meta)) => return self.matched(id, operation, meta, None),
+                    Ok(None) => {}
+                    Err(_) => operation.damaged = Some(address),
+                }
+                operation.at += 1;
+                continue;
+            }
+            let block = wide(BLOCK_BYTES);
+            let most = CLASS_BLOCKS[usize::from(candidate.class)];
+            let end = self.geometry().slot_start(self.geometry().slot_of(address) + 1);
+            let length = if operation.needs_value() {
+                ((address / block + most) * block).min(end) - address
+            } else {
+                wide(HEAD_BYTES_MAX).min(((address / block + most) * block).min(end) - address)
+            };
+            self.traffic.read(Flight::Operation { id, part: 0, address }, address, length);
+            return self.park(id, operation, Phase::Candidate);
+        }
+    }
+
+    /// The sequence of the segment at an address.
+    pub(super) fn sequence_at(&self, address: u64) -> u64 {
+        self.slots.get(self.geometry().slot_of(address)).sequence
+    }
+
+    /// A read for an operation has ended; without bytes it failed.
+    pub(super) fn operation_read(&mut self, id: u32, part: u32, address: u64, blocks: Option<&[u8]>) {
+        let Some(operation) = self.take_operation(id) else { return };
+        let bytes = blocks.map(|blocks| &blocks[narrow(address % wide(BLOCK_BYTES))..]);
+        match operation.phase {
+            Phase::Candidate => self.candidate_read(id, operation, address, bytes),
+            Phase::Value => self.value_read(id, operation, part, address, bytes),
+            Phase::Key | Phase::Room | Phase::Parts { .. } => self.park_again(id, operation),
+        }
+    }
+
+    fn candidate_read(&mut self, id: u32, mut operation: Box<Operation>, address: u64, bytes: Option<&[u8]>) {
+        let place = Place { sequence: self.sequence_at(address), address };
+        let meta = bytes.map_or(Err(Malformed::Magic), |bytes| meta_of(bytes, place, &operation.key));
+        // What compaction moved while it was read is searched again.
+        if !self.index.contains(operation.hash.main, payload(address)) && operation.restarts < RESTARTS_MAX {
+            operation.restarts += 1;
+            return self.look_up(id, operation);
+        }
+        match meta {
+            Ok(Some(meta)) => return self.matched(id, operation, meta, bytes),
+            Ok(None) => {}
+            Err(_) => operation.damaged = Some(address),
+        }
+        operation.at += 1;
+        self.next_candidate(id, operation);
+    }
+
+    fn matched(&mut self, id: u32, mut operation: Box<Operation>, meta: Meta, bytes: Option<&[u8]>) {
+        operation.current = Some(meta);
+        self.cache.put(operation.hash.main, &operation.key, meta);
+        self.found(id, operation, bytes);
+    }
+
+    /// Whether the key is there.
+    pub(super) fn is_there(&self, meta: &Meta) -> bool {
+        let over = meta.until_ms != 0 && meta.until_ms <= self.marks.now_ms;
+        !over && matches!(meta.kind, Kind::Value | Kind::Large)
+    }
+
+    /// The newest record of the key is known, or there is none.
+    fn found(&mut self, id: u32, mut operation: Box<Operation>, bytes: Option<&[u8]>) {
+        let newest = operation.current.map_or(0, |meta| meta.seq);
+        if newest < self.marks.doubt_below && !self.goes_without_before(&operation) {
+            let what = "records are lost that may be newer than what is there of this key";
+            self.figures.damaged_count += 1;
+            return self.refuse(id, &operation, Refused::Damaged { what: what.into() });
+        }
+        let there = operation.current.is_some_and(|meta| self.is_there(&meta));
+        if there && operation.needs_value() {
+            return self.load(id, operation, bytes);
+        }
+        operation.loaded = None;
+        self.execute(id, operation);
+    }
+
+    /// Whether what is asked does not depend on what was there.
+    fn goes_without_before(&self, operation: &Operation) -> bool {
+        use crate::ask::{Lifetime, Old, When};
+        match &operation.want {
+            Want::Set { when, lifetime, old, .. } => {
+                *when == When::Always && *lifetime != Lifetime::AsBefore && *old == Old::Ignored
+            }
+            Want::Get { .. } | Want::Describe | Want::Delete { .. } | Want::Live { .. } => false,
+        }
+    }
+}

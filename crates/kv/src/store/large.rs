@@ -1,0 +1,240 @@
+//! Values: reading them, whole or in parts, and writing those that are larger than a record.
+
+use super::operation::{Loading, Operation, Phase, Storing, Want};
+use super::{Flight, Store};
+use crate::ask::{Refused, Value};
+use crate::hash::KeyHash;
+use crate::layout::{Head, Kind, Malformed, Manifest, Place, record_bytes};
+use crate::log::{FRONT, New, Wait};
+use crate::numbers::{narrow, short, small, wide};
+use crate::planted::{Planted, planted};
+
+/// Parts of one value that are read at a time.
+const PARTS_AT_A_TIME: u32 = 4;
+/// How often parts are looked for again because compaction moved them.
+const RETRIES_MAX: u32 = 1000;
+
+/// The line of a part in a summary: its value's number and its own.
+pub(super) fn part_hash(id: u64, index: u32) -> KeyHash {
+    KeyHash { main: id, more: index }
+}
+
+fn value_of<'a>(bytes: &'a [u8], place: Place, key: &[u8]) -> Result<&'a [u8], Malformed> {
+    let (head, found) = Head::decode(bytes, place)?;
+    if found != key {
+        return Err(Malformed::Elsewhere);
+    }
+    if planted(Planted::ValueUnverified) {
+        let start = head.value_at();
+        return Ok(bytes.get(start..start + small(head.value_bytes)).unwrap_or_default());
+    }
+    head.value(bytes)
+}
+
+impl Store {
+    /// Bytes of a value of which the client wants `(first, length)`.
+    fn wanted(&self, operation: &Operation, value_bytes: u64) -> (u64, u64) {
+        match &operation.want {
+            Want::Get { range, .. } => range.within(value_bytes),
+            // A large value stays where it is when its lifetime changes.
+            Want::Live { .. } => (0, 0),
+            Want::Set { .. } | Want::Delete { .. } | Want::Describe => (0, value_bytes),
+        }
+    }
+
+    /// Reads the value that is there; `bytes` is its record, if that was read already.
+    pub(super) fn load(&mut self, id: u32, mut operation: Box<Operation>, bytes: Option<&[u8]>) {
+        let Some(meta) = operation.current else { return self.execute(id, operation) };
+        if meta.kind == Kind::Large {
+            let (first, length) = self.wanted(&operation, meta.value_bytes);
+            let part = self.geometry().part_bytes();
+            let number = |at: u64| short(narrow(at));
+            let end = if length == 0 { 0 } else { number((first + length).div_ceil(part)) };
+            let first = if length == 0 { 0 } else { number(first / part) };
+            let mut parts = Vec::new();
+            parts.resize_with(small(end - first), || None);
+            operation.loading = Loading { first, end, next: first, parts, ..Loading::default() };
+            return self.load_more(id, operation);
+        }
+        let place = Place { sequence: self.sequence_at(meta.address), address: meta.address };
+        let in_memory = self.log.in_memory(meta.address);
+        if let Some(bytes) = bytes.or(in_memory) {
+            match value_of(bytes, place, &operation.key) {
+                Ok(value) => operation.loaded = Some(Value::new(value)),
+                Err(_) => return self.value_damaged(id, &operation, meta.address),
+            }
+            return self.execute(id, operation);
+        }
+        let flight = Flight::Operation { id, part: 0, address: meta.address };
+        self.traffic.read(flight, meta.address, meta.taken_bytes);
+        self.park(id, operation, Phase::Value);
+    }
+
+    fn value_damaged(&mut self, id: u32, operation: &Operation, address: u64) {
+        self.figures.damaged_count += 1;
+        let what = format!("the value at byte {address} cannot be read as what it should be");
+        self.refuse(id, operation, Refused::Damaged { what: what.into() });
+    }
+
+    /// A record that was read for its value has come.
+    pub(super) fn value_read(
+        &mut self,
+        id: u32,
+        mut operation: Box<Operation>,
+        part: u32,
+        address: u64,
+        bytes: Option<&[u8]>,
+    ) {
+        let Some(meta) = operation.current else { return self.execute(id, operation) };
+        let place = Place { sequence: self.sequence_at(address), address };
+        let bytes = bytes.ok_or(Malformed::Magic);
+        if meta.kind != Kind::Large {
+            if let Ok(value) = bytes.and_then(|bytes| value_of(bytes, place, &operation.key)) {
+                operation.loaded = Some(Value::new(value));
+                return self.execute(id, operation);
+            }
+            if !self.index.contains(operation.hash.main, super::find::payload(address))
+                && operation.restarts < 100
+            {
+                operation.restarts += 1;
+                return self.look_up(id, operation);
+            }
+            return self.value_damaged(id, &operation, address);
+        }
+        operation.loading.in_flight -= 1;
+        let key = Manifest::part_key(meta.id, part);
+        match bytes.and_then(|bytes| value_of(bytes, place, &key)) {
+            Ok(value) => {
+                let at = small(part - operation.loading.first);
+                operation.loading.parts[at] = Some(Box::from(value));
+            }
+            Err(_) => {
+                let now = self.part_address(meta.id, part);
+                if now != Some(address) && now.is_some() && operation.loading.retries < RETRIES_MAX {
+                    operation.loading.retries += 1;
+                    self.ask_for_part(id, &mut operation, meta.id, part);
+                } else {
+                    operation.loading.failed = Some(address);
+                }
+            }
+        }
+        self.load_more(id, operation);
+    }
+
+    fn part_address(&self, id: u64, part: u32) -> Option<u64> {
+        self.parts.get(&id)?.get(small(part)).copied().filter(|&address| address != 0)
+    }
+
+    /// Asks the volume for a part, or takes it from memory.
+    fn ask_for_part(&mut self, id: u32, operation: &mut Operation, value: u64, part: u32) {
+        let Some(address) = self.part_address(value, part) else {
+            operation.loading.failed = Some(0);
+            return;
+        };
+        let place = Place { sequence: self.sequence_at(address), address };
+        if let Some(bytes) = self.log.in_memory(address) {
+            match value_of(bytes, place, &Manifest::part_key(value, part)) {
+                Ok(found) => {
+                    operation.loading.parts[small(part - operation.loading.first)] = Some(Box::from(found));
+                }
+                Err(_) => operation.loading.failed = Some(address),
+            }
+            return;
+        }
+        let value_bytes = operation.current.map_or(0, |meta| meta.value_bytes);
+        let part_bytes = self.geometry().part_bytes();
+        let length = part_bytes.min(value_bytes.saturating_sub(u64::from(part) * part_bytes));
+        self.traffic.read(Flight::Operation { id, part, address }, address, record_bytes(12, narrow(length)));
+        operation.loading.in_flight += 1;
+    }
+
+    /// Asks for further parts, or goes on when all are there.
+    fn load_more(&mut self, id: u32, mut operation: Box<Operation>) {
+        let value = operation.current.map_or(0, |meta| meta.id);
+        while operation.loading.failed.is_none()
+            && operation.loading.next < operation.loading.end
+            && operation.loading.in_flight < PARTS_AT_A_TIME
+        {
+            let part = operation.loading.next;
+            operation.loading.next += 1;
+            self.ask_for_part(id, &mut operation, value, part);
+        }
+        if operation.loading.in_flight > 0 {
+            return self.park(id, operation, Phase::Value);
+        }
+        if let Some(address) = operation.loading.failed {
+            return self.value_damaged(id, &operation, address);
+        }
+        let mut all = Value::default();
+        for part in std::mem::take(&mut operation.loading.parts) {
+            all.push(part.unwrap_or_default());
+        }
+        operation.loaded = Some(all);
+        self.execute(id, operation);
+    }
+
+    /// Where the bytes that were loaded begin in the value.
+    pub(super) fn loaded_from(&self, operation: &Operation) -> u64 {
+        match operation.current {
+            Some(meta) if meta.kind == Kind::Large => {
+                u64::from(operation.loading.first) * self.geometry().part_bytes()
+            }
+            Some(_) | None => 0,
+        }
+    }
+
+    /// Writes what is left of the parts of a large value, then waits until they are durable.
+    pub(super) fn store_parts(&mut self, operation: &mut Operation) -> Result<(), Wait> {
+        let Want::Set { value, .. } = &operation.want else { return Ok(()) };
+        let value_bytes = value.len();
+        let part_bytes = self.header.geometry.part_bytes();
+        let count = short(narrow(value_bytes.div_ceil(part_bytes)));
+        let storing = operation.storing.get_or_insert_with(|| {
+            self.marks.next_value += 1;
+            Storing { id: self.marks.next_value - 1, next: 0, durable: false }
+        });
+        let mut part = Vec::new();
+        while storing.next < count {
+            part.clear();
+            let first = u64::from(storing.next) * part_bytes;
+            value.pieces(first, part_bytes.min(value_bytes - first), |piece| part.extend_from_slice(piece));
+            let new = New {
+                kind: Kind::Part,
+                hash: part_hash(storing.id, storing.next),
+                seq: None,
+                until_ms: 0,
+                key: &Manifest::part_key(storing.id, storing.next),
+                value: &part,
+                owns: None,
+            };
+            let (address, _) = self.log.append(FRONT, &mut self.slots, &new)?;
+            let slot = self.header.geometry.slot_of(address);
+            let taken = record_bytes(12, part.len());
+            self.slots.lives(slot, Kind::Part, taken);
+            operation.promised_bytes = operation.promised_bytes.saturating_sub(crate::slots::cost(taken));
+            self.marks.promised_bytes = self.marks.promised_bytes.saturating_sub(crate::slots::cost(taken));
+            self.parts.entry(storing.id).or_default().push(address);
+            storing.next += 1;
+        }
+        Ok(())
+    }
+
+    /// The parts of a value that nobody names count no longer.
+    pub(super) fn drop_parts(&mut self, id: u64, value_bytes: u64) {
+        let part_bytes = self.geometry().part_bytes();
+        for (at, address) in self.parts.remove(&id).into_iter().flatten().enumerate() {
+            if address != 0 {
+                let length = part_bytes.min(value_bytes.saturating_sub(wide(at) * part_bytes));
+                let slot = self.geometry().slot_of(address);
+                self.slots.dies(slot, Kind::Part, record_bytes(12, narrow(length)));
+            }
+        }
+    }
+
+    /// What was written of a value that will not be.
+    pub(super) fn abandon_parts(&mut self, operation: &Operation) {
+        if let (Some(storing), Want::Set { value, .. }) = (&operation.storing, &operation.want) {
+            self.drop_parts(storing.id, value.len());
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What a store does, one behaviour each; power cuts and damage are the worlds' affair.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+use kv::ask::{Answer, Ask, Description, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
+use kv::blocks::{Ended, Fault, Issued, Medium, Request};
+use kv::{Create, OpenError, Options, Secret, Store, Sync, VolumeShape, create, open};
+
+/// A volume in memory that can be told to fail.
+struct Memory {
+    bytes: Vec<u8>,
+    writes_fail: bool,
+}
+
+fn narrow(size: u64) -> usize {
+    usize::try_from(size).unwrap()
+}
+
+impl Memory {
+    fn end(&mut self, issued: Issued) -> Ended {
+        let (mut back, mut result) = (None, Ok(()));
+        match issued.request {
+            Request::Read { offset_bytes, mut buffer } => {
+                let at = narrow(offset_bytes);
+                let length = buffer.len();
+                buffer.copy_from_slice(&self.bytes[at..at + length]);
+                back = Some(buffer);
+            }
+            Request::Write { .. } if self.writes_fail => result = Err(Fault::Io),
+            Request::Write { offset_bytes, buffer, .. } => {
+                let at = narrow(offset_bytes);
+                self.bytes[at..at + buffer.len()].copy_from_slice(&buffer);
+            }
+            Request::Flush | Request::Discard { .. } => {}
+        }
+        Ended { tag: issued.tag, buffer: back, result }
+    }
+}
+
+impl Medium for Memory {
+    fn carry(&mut self, requests: Vec<Issued>) -> Vec<Ended> {
+        requests.into_iter().map(|issued| self.end(issued)).collect()
+    }
+}
+
+struct Rig {
+    memory: Memory,
+    store: Store,
+    options: Options,
+    now_ms: u64,
+}
+
+impl Rig {
+    fn new(volume: usize, segment_bytes: u64) -> Self {
+        let mut memory = Memory { bytes: vec![0; volume], writes_fail: false };
+        let volume_bytes = u64::try_from(volume).unwrap();
+        let shape = VolumeShape { volume_bytes, segment_bytes: Some(segment_bytes) };
+        create(&mut memory, &Create { shape, uuid: [7; 16], secret: Secret([1, 2]) }).unwrap();
+        let options = Options { cache_keys: 100, ..Options::default() };
+        let store = open(&mut memory, volume_bytes, options).unwrap();
+        Self { memory, store, options, now_ms: 1000 }
+    }
+
+    fn ask_all(&mut self, asks: Vec<Ask>) -> Vec<Result<Answer, Refused>> {
+        let count = asks.len();
+        for (tag, ask) in asks.into_iter().enumerate() {
+            self.store.start(u64::try_from(tag).unwrap(), ask);
+        }
+        let mut all: Vec<Told> = Vec::new();
+        for _ in 0..1_000_000 {
+            self.store.drive(self.now_ms, &mut all);
+            if all.len() == count {
+                break;
+            }
+            while let Some(issued) = self.store.next_request() {
+                let ended = self.memory.end(issued);
+                self.store.ended(ended);
+            }
+        }
+        all.sort_by_key(|told| told.tag);
+        assert_eq!(all.len(), count, "every ask is answered once");
+        all.into_iter().map(|told| told.answer).collect()
+    }
+
+    fn ask(&mut self, ask: Ask) -> Result<Answer, Refused> {
+        self.ask_all(vec![ask]).pop().unwrap()
+    }
+
+    fn set(&mut self, key: &str, value: &[u8]) -> Result<Answer, Refused> {
+        self.ask(set(key, value))
+    }
+
+    fn get(&mut self, key: &str) -> Option<Vec<u8>> {
+        match self.ask(Ask::Get { key: bytes(key), range: Range::Whole, lifetime: None }) {
+            Ok(Answer::Value(value)) => value.map(|value| value.to_vec()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn reopen(&mut self) {
+        let volume = u64::try_from(self.memory.bytes.len()).unwrap();
+        self.store = open(&mut self.memory, volume, self.options).unwrap();
+    }
+}
+
+fn bytes(key: &str) -> Box<[u8]> {
+    Box::from(key.as_bytes())
+}
+
+fn set(key: &str, value: &[u8]) -> Ask {
+    Ask::Set {
+        key: bytes(key),
+        value: Value::new(value),
+        when: When::Always,
+        lifetime: Lifetime::Forever,
+        old: Old::Ignored,
+    }
+}
+
+const STORED: Result<Answer, Refused> = Ok(Answer::Set { stored: true, old: None });
+
+/// K-08, and what the paper's store lacked: deletion, values of any size, a restart.
+#[test]
+fn what_is_set_updated_and_deleted_is_so_after_a_restart() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    assert_eq!(rig.set("a", b"one"), STORED);
+    assert_eq!(rig.set("b", b"two"), STORED);
+    assert_eq!(rig.set("a", &[9; 5000]), STORED);
+    let delete = Ask::Delete { key: bytes("b"), old: Old::Wanted };
+    let gone = Ok(Answer::Deleted { was_there: true, old: Some(Value::new(b"two")) });
+    assert_eq!(rig.ask(delete.clone()), gone);
+    assert_eq!(rig.ask(delete), Ok(Answer::Deleted { was_there: false, old: None }));
+    rig.reopen();
+    assert_eq!((rig.get("a"), rig.get("b")), (Some(vec![9; 5000]), None));
+    assert_eq!(rig.ask(Ask::Count), Ok(Answer::Count(1)));
+}
+
+#[test]
+fn asks_for_one_key_happen_in_their_order() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    let get = || Ask::Get { key: bytes("k"), range: Range::Whole, lifetime: None };
+    let told = rig.ask_all(vec![get(), set("k", b"1"), get(), set("k", b"2"), get()]);
+    let value = |text: &[u8]| Ok(Answer::Value(Some(Value::new(text))));
+    assert_eq!(told, [Ok(Answer::Value(None)), STORED, value(b"1"), STORED, value(b"2")]);
+}
+
+#[test]
+fn a_large_value_is_read_in_pieces_and_whole() {
+    let mut rig = Rig::new(64 << 20, 1 << 20);
+    let value: Vec<u8> = (0..5_000_000_u32).flat_map(|n| n.to_le_bytes()).collect();
+    assert_eq!(rig.set("large", &value), STORED);
+    assert_eq!(rig.get("large").as_deref(), Some(&value[..]));
+    let range = Range::Between { first: 1_234_567, last: 2_345_678 };
+    let told = rig.ask(Ask::Get { key: bytes("large"), range, lifetime: None });
+    assert_eq!(told, Ok(Answer::Value(Some(Value::new(&value[1_234_567..=2_345_678])))));
+    rig.reopen();
+    assert_eq!(rig.get("large").as_deref(), Some(&value[..]));
+}
+
+#[test]
+fn lifetimes_end_and_change() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    rig.set("k", b"value").unwrap();
+    let live = |lifetime| Ask::Live { key: bytes("k"), lifetime };
+    let described = |until_ms| Ok(Answer::Described(Some(Description { value_bytes: 5, until_ms })));
+    assert_eq!(rig.ask(live(Lifetime::UntilMs(2000))), described(None));
+    assert_eq!(rig.ask(live(Lifetime::Forever)), described(Some(2000)));
+    let read = Ask::Get { key: bytes("k"), range: Range::Whole, lifetime: Some(Lifetime::UntilMs(3000)) };
+    assert_eq!(rig.ask(read), Ok(Answer::Value(Some(Value::new(b"value")))));
+    rig.reopen();
+    assert_eq!(rig.ask(Ask::Describe { key: bytes("k") }), described(Some(3000)));
+    rig.now_ms = 3000;
+    assert_eq!(rig.get("k"), None);
+    assert_eq!(rig.ask(live(Lifetime::Forever)), Ok(Answer::Described(None)));
+}
+
+/// A hundred bytes take no block: keys, values, heads and lines of the summary, and little more.
+#[test]
+fn small_pairs_are_packed() {
+    let mut rig = Rig::new(16 << 20, 1 << 20);
+    let asks = (0..20_000).map(|n| set(&format!("user{n:020}"), &[1; 100])).collect();
+    assert!(rig.ask_all(asks).iter().all(|told| *told == STORED));
+    let figures = rig.store.figures();
+    assert_eq!(figures.live_bytes, 20_000 * (160 + 24));
+    assert!(figures.written_bytes < 20_000 * 200, "{}", figures.written_bytes);
+}
+
+#[test]
+fn a_full_store_refuses_keeps_everything_and_lets_delete() {
+    let mut rig = Rig::new(2 << 20, 64 << 10);
+    let mut kept = 0;
+    while rig.set(&format!("key{kept}"), &[3; 2000]) == STORED {
+        kept += 1;
+    }
+    let figures = rig.store.figures();
+    assert!(figures.live_bytes > figures.capacity_bytes / 10 * 9, "{figures:?}");
+    assert!(matches!(rig.set("one more", &[3; 4000]), Err(Refused::NoSpace { .. })));
+    // Updates of the same size need no more space, however often they come.
+    for n in 0..5 * kept {
+        assert_eq!(rig.set(&format!("key{}", n % kept), &[4; 2000]), STORED);
+    }
+    assert!((0..kept).all(|n| rig.get(&format!("key{n}")) == Some(vec![4; 2000])));
+    for n in 0..kept {
+        let told = rig.ask(Ask::Delete { key: bytes(&format!("key{n}")), old: Old::Ignored });
+        assert_eq!(told, Ok(Answer::Deleted { was_there: true, old: None }));
+    }
+    // Tombstones go in the end: as much fits as before, twice over.
+    for round in 0..2 {
+        for n in 0..kept / 2 {
+            assert_eq!(rig.set(&format!("new{round}-{n}"), &[5; 2000]), STORED, "{:?}", rig.store.figures());
+            let told = rig.ask(Ask::Delete { key: bytes(&format!("new{round}-{n}")), old: Old::Ignored });
+            assert_eq!(told, Ok(Answer::Deleted { was_there: true, old: None }));
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_by_name() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    assert_eq!(rig.set("", b"v"), Err(Refused::Key { key_bytes: 0 }));
+    assert_eq!(rig.set(&"k".repeat(256), b"v"), Err(Refused::Key { key_bytes: 256 }));
+    assert_eq!(rig.set(&"k".repeat(255), b"v"), STORED);
+    rig.store.stop();
+    assert_eq!(rig.set("late", b"v"), Err(Refused::Shutdown));
+}
+
+#[test]
+fn after_a_failed_write_the_store_only_reads() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    rig.set("k", b"before").unwrap();
+    rig.memory.writes_fail = true;
+    assert_eq!(rig.set("k", b"after"), Err(Refused::ReadOnly));
+    assert_eq!(rig.set("other", b"v"), Err(Refused::ReadOnly));
+    assert_eq!(rig.ask(Ask::Flush), Err(Refused::ReadOnly));
+    rig.memory.writes_fail = false;
+    rig.reopen();
+    assert_eq!(rig.get("k").as_deref(), Some(&b"before"[..]));
+}
+
+/// All of a segment is lost: what may be older than it is refused, what is written anew is not, and the loss
+/// can be accepted.
+#[test]
+fn a_lost_segment_puts_in_doubt_what_is_older() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    for n in 0..100 {
+        rig.set(&format!("key{n}"), &[6; 2000]).unwrap();
+    }
+    rig.store.stop();
+    for _ in 0..1000 {
+        rig.store.drive(1000, &mut Vec::new());
+        while let Some(issued) = rig.store.next_request() {
+            let ended = rig.memory.end(issued);
+            rig.store.ended(ended);
+        }
+    }
+    assert!(rig.store.is_stopped());
+    let place = rig.memory.bytes.windows(4).position(|four| four == b"KVB1").unwrap();
+    rig.memory.bytes[place..place + (64 << 10)].fill(0x77);
+    rig.reopen();
+    assert!(rig.store.is_in_doubt());
+    for n in [0, 99] {
+        let get = Ask::Get { key: bytes(&format!("key{n}")), range: Range::Whole, lifetime: None };
+        assert!(matches!(rig.ask(get), Err(Refused::Damaged { .. })));
+    }
+    assert_eq!(rig.set("key0", b"anew"), STORED);
+    assert_eq!(rig.get("key0").as_deref(), Some(&b"anew"[..]));
+    rig.reopen();
+    assert!(rig.store.is_in_doubt(), "a restart does not forget it");
+    rig.options.accept_loss = true;
+    rig.reopen();
+    assert_eq!(rig.get("key99"), Some(vec![6; 2000]));
+    rig.options.accept_loss = false;
+    rig.reopen();
+    assert!(!rig.store.is_in_doubt());
+}
+
+#[test]
+fn what_is_no_store_is_not_opened() {
+    let mut memory = Memory { bytes: vec![0; 1 << 20], writes_fail: false };
+    let opened = open(&mut memory, 1 << 20, Options::default());
+    assert!(matches!(opened.err(), Some(OpenError::Header(_))));
+    assert!(matches!(open(&mut memory, 0, Options::default()).err(), Some(OpenError::Header(_))));
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    let half = open(&mut rig.memory, 2 << 20, Options::default());
+    assert_eq!(half.err(), Some(OpenError::Shrunk { found_bytes: 2 << 20, expected_bytes: 4 << 20 }));
+    let shape = VolumeShape { volume_bytes: 100_000, segment_bytes: None };
+    let made = create(&mut rig.memory, &Create { shape, uuid: [7; 16], secret: Secret([1, 2]) });
+    assert!(matches!(made, Err(OpenError::Shape(_))));
+}
+
+#[test]
+fn every_second_and_on_flush_answer_before_they_flush() {
+    for sync in [Sync::EverySecond, Sync::OnFlush] {
+        let mut rig = Rig::new(4 << 20, 64 << 10);
+        rig.options.sync = sync;
+        rig.reopen();
+        rig.now_ms = 0;
+        assert_eq!(rig.set("k", b"v"), STORED);
+        assert_eq!(rig.store.figures().written_bytes, 0);
+        assert_eq!(rig.get("k").as_deref(), Some(&b"v"[..]));
+        assert_eq!(rig.ask(Ask::Flush), Ok(Answer::Done));
+        assert_eq!(rig.store.figures().written_bytes, 4096);
+        rig.reopen();
+        assert_eq!(rig.get("k").as_deref(), Some(&b"v"[..]));
+    }
+}

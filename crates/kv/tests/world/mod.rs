@@ -1,0 +1,670 @@
+//! A world: a store on a simulated disk, random asks, power cuts, rot, and an oracle that knows what every
+//! key may be.
+//!
+//! A world is its number. The oracle keeps of each key what it is, and what it may be after a power cut:
+//! every version since the last one that was promised to be durable.
+
+pub mod disk;
+
+use block::{Random, XoshiroStarStar};
+use disk::Disk;
+use kv::ask::{Answer, Ask, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
+use kv::{Create, Options, Secret, Store, Sync, VolumeShape};
+use std::collections::{BTreeMap, HashMap};
+
+/// What a key is: a value by its seed and length, and when its time is up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Thing {
+    seed: u64,
+    length: usize,
+    until: Option<u64>,
+}
+
+type State = Option<Thing>;
+
+#[derive(Default)]
+struct KeyModel {
+    now: State,
+    /// The number of the version that it is.
+    version: u64,
+    /// What it may be after a power cut, `now` included, by version.
+    may_be: Vec<(u64, State)>,
+    /// A change under way: what it becomes.
+    changing: Option<State>,
+}
+
+enum Kind {
+    Change {
+        key: usize,
+        before: State,
+        after: State,
+        wants_old: bool,
+        is_delete: bool,
+        stored: bool,
+        version: u64,
+    },
+    Get {
+        allowed: Vec<State>,
+        range: Range,
+    },
+    Describe {
+        allowed: Vec<State>,
+    },
+    Flush {
+        versions: Vec<u64>,
+    },
+}
+
+struct Asked {
+    kind: Kind,
+}
+
+/// What happens in a world.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    rot: bool,
+    full: bool,
+    sync: Sync,
+    keys: usize,
+    slots: u64,
+    large: bool,
+    lifetimes: bool,
+    cache: usize,
+    /// Many short lives.
+    hasty: bool,
+}
+
+pub struct World {
+    number: u64,
+    random: XoshiroStarStar,
+    plan: Plan,
+    disk: Disk,
+    store: Option<Store>,
+    volume: u64,
+    models: Vec<KeyModel>,
+    asked: HashMap<u64, Asked>,
+    next_tag: u64,
+    next_seed: u64,
+    now_ms: u64,
+    rotten: bool,
+    pub trace: bool,
+}
+
+fn key_of(number: usize) -> Box<[u8]> {
+    let mut key = format!("key-{number}-").into_bytes();
+    key.resize(key.len() + number % 40, b'x');
+    key.into()
+}
+
+fn bytes_of(thing: Thing) -> Vec<u8> {
+    let mut words = block::SplitMix::new(thing.seed);
+    let mut bytes = Vec::with_capacity(thing.length + 8);
+    while bytes.len() < thing.length {
+        bytes.extend_from_slice(&words.word().to_le_bytes());
+    }
+    bytes.truncate(thing.length);
+    bytes
+}
+
+impl World {
+    pub fn new(number: u64) -> Self {
+        let mut random = XoshiroStarStar::new(number);
+        let plan = Plan {
+            rot: random.chance(1, 4),
+            full: random.chance(1, 4),
+            sync: random.pick(&[Sync::Always, Sync::Always, Sync::EverySecond, Sync::OnFlush]),
+            keys: random.pick(&[3, 20, 60, 200]),
+            slots: random.pick(&[14, 16, 24, 40]),
+            large: random.chance(1, 3),
+            lifetimes: random.chance(1, 3),
+            cache: random.pick(&[0, 5, 50, 1000]),
+            hasty: random.chance(1, 5),
+        };
+        let volume = plan.slots * (64 << 10) + 12 * 4096;
+        let size = usize::try_from(volume).expect("small");
+        let mut disk = Disk::new(size, random.fork());
+        let shape = VolumeShape { volume_bytes: volume, segment_bytes: Some(64 << 10) };
+        let create = Create { shape, uuid: *b"a world of its o", secret: Secret([random.word(), number]) };
+        kv::create(&mut disk, &create).expect("a volume of this size holds a store");
+        let models =
+            (0..plan.keys).map(|_| KeyModel { may_be: vec![(0, None)], ..KeyModel::default() }).collect();
+        Self {
+            number,
+            random,
+            plan,
+            disk,
+            store: None,
+            volume,
+            models,
+            asked: HashMap::new(),
+            next_tag: 1,
+            next_seed: 1,
+            now_ms: 1_000_000,
+            rotten: false,
+            trace: std::env::var("KV_TRACE").is_ok(),
+        }
+    }
+
+    fn options(&self) -> Options {
+        Options { sync: self.plan.sync, cache_keys: self.plan.cache, ..Options::default() }
+    }
+
+    fn fail(&self, what: &str) -> ! {
+        panic!("world {}: {what} ({:?}); again: KV_WORLD={}", self.number, self.plan, self.number)
+    }
+
+    pub fn run(&mut self) {
+        let lives = if self.plan.hasty { 20 } else { 1 + self.random.below(6) };
+        for _ in 0..lives {
+            self.open();
+            let steps = if self.plan.hasty { 60 } else { self.random.pick(&[50, 300, 1500]) };
+            self.work(steps);
+            match self.random.below(4) {
+                0..3 if self.plan.hasty => self.cut(),
+                0 => self.stop(),
+                1 => {
+                    self.settle();
+                    self.check_scan();
+                    self.cut();
+                }
+                _ => self.cut(),
+            }
+        }
+        self.open();
+        self.settle();
+        self.check_scan();
+        self.stop();
+    }
+
+    fn say(&self, what: impl FnOnce() -> String) {
+        if self.trace {
+            println!("{}", what());
+        }
+    }
+
+    fn open(&mut self) {
+        self.disk.in_order = self.random.chance(1, 3);
+        // A power cut while the store is opened is one like any other: what is there then is opened again.
+        let options = self.options();
+        match kv::open(&mut self.disk, self.volume, options) {
+            Ok(store) => {
+                if store.is_in_doubt() && !self.rotten {
+                    self.fail("the store is in doubt although nothing rotted");
+                }
+                self.say(|| format!("open {:?}", store.figures()));
+                self.store = Some(store);
+            }
+            Err(error) => self.fail(&format!("the store does not open: {error}")),
+        }
+        self.check_all();
+        if self.random.chance(1, 8) {
+            self.store = None;
+            self.disk.cut();
+            let store = kv::open(&mut self.disk, self.volume, options);
+            self.store = Some(store.unwrap_or_else(|error| self.fail(&format!("again: {error}"))));
+            self.check_all();
+        }
+    }
+
+    /// After a start every key is something that it may be, and stays so.
+    fn check_all(&mut self) {
+        for number in 0..self.models.len() {
+            let found = self.ask_alone(Ask::Get { key: key_of(number), range: Range::Whole, lifetime: None });
+            let found = match found {
+                Ok(Answer::Value(found)) => found,
+                Err(Refused::Damaged { .. }) if self.rotten => continue,
+                other => self.fail(&format!("key {number} after a start: {other:?}")),
+            };
+            let now = self.now_ms;
+            let fits = |state: &State| match (self.visible(*state), &found) {
+                (None, None) => true,
+                (Some(thing), Some(value)) => value.to_vec() == bytes_of(thing),
+                (None, Some(_)) | (Some(_), None) => false,
+            };
+            let model = &self.models[number];
+            let Some(at) = model.may_be.iter().rposition(|(_, state)| fits(state)) else {
+                let what = found.map(|value| value.len());
+                self.fail(&format!("key {number} is {what:?} at {now}, may be {:?}", model.may_be));
+            };
+            let state = model.may_be[at].1;
+            // Several versions may look alike; those that differ only in their lifetime are told apart below.
+            let described = self.ask_alone(Ask::Describe { key: key_of(number) });
+            let state = match described {
+                Ok(Answer::Described(Some(found))) => {
+                    let fits = |may: &&(u64, State)| {
+                        self.visible(may.1).is_some_and(|thing| {
+                            thing.until == found.until_ms && Some(thing.seed) == state.map(|state| state.seed)
+                        })
+                    };
+                    let Some(state) = self.models[number].may_be.iter().rev().find(fits) else {
+                        self.fail(&format!("key {number} lives until {:?}", found.until_ms));
+                    };
+                    state.1
+                }
+                Ok(Answer::Described(None)) => None,
+                Err(Refused::Damaged { .. }) if self.rotten => continue,
+                other => self.fail(&format!("key {number} is described as {other:?}")),
+            };
+            let model = &mut self.models[number];
+            model.now = state;
+            model.changing = None;
+            // What was there and is over may be what the store has.
+            let over = |may: &State| may.is_some_and(|thing| thing.until.is_some_and(|until| until <= now));
+            model.may_be.retain(|(_, may)| state.is_none() && over(may));
+            self.next_seed += 1;
+            model.version = self.next_seed;
+            model.may_be.push((model.version, state));
+        }
+    }
+
+    fn visible(&self, state: State) -> State {
+        state.filter(|thing| thing.until.is_none_or(|until| until > self.now_ms))
+    }
+
+    fn work(&mut self, steps: u64) {
+        for _ in 0..steps {
+            match self.random.below(100) {
+                0..45 => self.ask_something(),
+                45..97 => self.turn(),
+                97 if self.plan.rot && self.random.chance(1, 20) => self.rot(),
+                98 if self.random.chance(1, 10) => {
+                    self.settle();
+                    self.now_ms += self.random.below(3000);
+                }
+                99 if self.random.chance(1, 20) => self.clear(),
+                _ => {}
+            }
+        }
+    }
+
+    fn rot(&mut self) {
+        self.settle();
+        // What no later write of the log confirms is not known to have been durable; so confirm it.
+        self.stop();
+        self.rotten = true;
+        // The header and tables have copies of their own; one of each may rot.
+        let front = 12;
+        let blocks = usize::try_from(self.volume / 4096).expect("small");
+        for _ in 0..1 + self.random.below(4) {
+            let block = front + self.random.index(blocks - front);
+            self.disk.rot(block);
+            self.say(|| format!("0: rot of {block} at {}", block * 4096));
+        }
+        if self.random.chance(1, 4) {
+            self.disk.rot(0);
+        }
+        self.open();
+    }
+
+    fn clear(&mut self) {
+        self.settle();
+        let told = self.ask_alone(Ask::Clear);
+        if told != Ok(Answer::Done) {
+            self.fail(&format!("clear: {told:?}"));
+        }
+        let durable = self.plan.sync == Sync::Always;
+        for model in &mut self.models {
+            model.now = None;
+            if durable {
+                model.may_be.clear();
+            }
+            self.next_seed += 1;
+            model.version = self.next_seed;
+            model.may_be.push((model.version, None));
+        }
+    }
+
+    fn version(&mut self) -> u64 {
+        self.next_seed += 1;
+        self.next_seed
+    }
+
+    fn fresh(&mut self) -> Thing {
+        self.next_seed += 1;
+        let most = match self.random.below(20) {
+            0..14 => 300,
+            14..18 => 4096,
+            _ if self.plan.large => 40_000,
+            _ => 9000,
+        };
+        let until = match self.random.below(3) {
+            0 if self.plan.lifetimes => Some(self.now_ms + self.random.below(4000)),
+            _ => None,
+        };
+        Thing { seed: self.next_seed * 7919 + self.number, length: self.random.index(most), until }
+    }
+
+    fn ask_something(&mut self) {
+        if self.asked.len() > 40 {
+            return;
+        }
+        let key = self.random.index(self.models.len());
+        let change = self.models[key].changing;
+        let now = self.visible(self.models[key].now);
+        let mut allowed = vec![now];
+        if let Some(after) = change {
+            let after = self.visible(after);
+            if self.plan.full || self.rotten { allowed.push(after) } else { allowed = vec![after] }
+        }
+        match self.random.below(20) {
+            0..6 => {
+                let range = match self.random.below(4) {
+                    0 => Range::Between {
+                        first: i64::try_from(self.random.below(10_000)).expect("small") - 5000,
+                        last: i64::try_from(self.random.below(10_000)).expect("small") - 5000,
+                    },
+                    _ => Range::Whole,
+                };
+                let ask = Ask::Get { key: key_of(key), range, lifetime: None };
+                self.start(ask, Kind::Get { allowed, range });
+            }
+            6 => self.start(Ask::Describe { key: key_of(key) }, Kind::Describe { allowed }),
+            7 => {
+                let versions = self.models.iter().map(|model| model.version).collect();
+                self.start(Ask::Flush, Kind::Flush { versions });
+            }
+            _ if change.is_some() => {}
+            8..11 => {
+                let wants_old = self.random.chance(1, 4);
+                let old = if wants_old { Old::Wanted } else { Old::Ignored };
+                let before = now;
+                self.models[key].changing = Some(None);
+                let ask = Ask::Delete { key: key_of(key), old };
+                let kind = Kind::Change {
+                    key,
+                    before,
+                    after: None,
+                    wants_old,
+                    is_delete: true,
+                    stored: before.is_some(),
+                    version: self.version(),
+                };
+                self.start(ask, kind);
+            }
+            11 if self.plan.lifetimes => self.ask_live(key, now),
+            _ => {
+                let tight = self.plan.full || self.random.chance(1, 2);
+                if tight || self.store.as_ref().is_some_and(room) {
+                    self.ask_set(key, now);
+                }
+            }
+        }
+    }
+
+    fn ask_live(&mut self, key: usize, now: State) {
+        let until = self.random.chance(1, 2).then(|| self.now_ms + 1 + self.random.below(4000));
+        let lifetime = until.map_or(Lifetime::Forever, Lifetime::UntilMs);
+        let after = now.map(|thing| Thing { until, ..thing });
+        self.models[key].changing = Some(after);
+        let kind = Kind::Change {
+            key,
+            before: now,
+            after,
+            wants_old: false,
+            is_delete: false,
+            stored: now.is_some(),
+            version: self.version(),
+        };
+        self.start(Ask::Live { key: key_of(key), lifetime }, kind);
+    }
+
+    fn ask_set(&mut self, key: usize, now: State) {
+        let mut thing = self.fresh();
+        let when =
+            self.random.pick(&[When::Always, When::Always, When::Always, When::IfAbsent, When::IfPresent]);
+        let stored = match when {
+            When::Always => true,
+            When::IfAbsent => now.is_none(),
+            When::IfPresent => now.is_some(),
+        };
+        let wants_old = self.random.chance(1, 6);
+        let old = if wants_old { Old::Wanted } else { Old::Ignored };
+        let mut lifetime = thing.until.map_or(Lifetime::Forever, Lifetime::UntilMs);
+        if self.random.chance(1, 8) {
+            lifetime = Lifetime::AsBefore;
+            thing.until = now.and_then(|thing| thing.until);
+        }
+        let after = if stored { Some(thing) } else { now };
+        self.models[key].changing = Some(after);
+        let value = Value::new(&bytes_of(thing));
+        let version = self.version();
+        let ask = Ask::Set { key: key_of(key), value, when, lifetime, old };
+        self.start(
+            ask,
+            Kind::Change { key, before: now, after, wants_old, is_delete: false, stored, version },
+        );
+    }
+
+    fn start(&mut self, ask: Ask, kind: Kind) {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        self.say(|| format!("{tag}: {ask:?}"));
+        if let Kind::Change { key, after, version, .. } = &kind {
+            self.models[*key].may_be.push((*version, *after));
+        }
+        self.asked.insert(tag, Asked { kind });
+        if let Some(store) = &mut self.store {
+            store.start(tag, ask);
+        }
+    }
+
+    /// One turn of the store, and some ends of requests.
+    fn turn(&mut self) {
+        let mut told = Vec::new();
+        let Some(store) = &mut self.store else { return };
+        store.drive(self.now_ms, &mut told);
+        while let Some(issued) = store.next_request() {
+            self.disk.submit(issued);
+        }
+        for _ in 0..self.random.below(6) {
+            if let Some(ended) = self.disk.step() {
+                store.ended(ended);
+            }
+        }
+        for told in told {
+            self.judge(told);
+        }
+    }
+
+    fn settle(&mut self) {
+        for _ in 0..200_000 {
+            if self.asked.is_empty() && !self.disk.busy() && self.store.as_ref().is_some_and(Store::is_idle) {
+                return;
+            }
+            self.turn();
+            let awake = self.disk.busy() || self.store.as_ref().is_some_and(Store::wants_drive);
+            if !awake && !self.asked.is_empty() {
+                self.fail(&format!("the store sleeps over {} asks", self.asked.len()));
+            }
+        }
+        let figures = self.store.as_ref().map(Store::figures);
+        self.fail(&format!("the store does not come to rest: {} asks, {figures:?}", self.asked.len()));
+    }
+
+    fn ask_alone(&mut self, ask: Ask) -> Result<Answer, Refused> {
+        let tag = self.next_tag;
+        self.next_tag += 1;
+        let Some(store) = &mut self.store else { self.fail("there is no store") };
+        store.start(tag, ask);
+        let mut told = Vec::new();
+        for _ in 0..100_000 {
+            store.drive(self.now_ms, &mut told);
+            while let Some(issued) = store.next_request() {
+                self.disk.submit(issued);
+            }
+            if let Some(Told { answer, .. }) = told.pop() {
+                return answer;
+            }
+            if let Some(ended) = self.disk.step() {
+                store.ended(ended);
+            }
+        }
+        self.fail("no answer comes")
+    }
+
+    fn judge(&mut self, told: Told) {
+        let Some(Asked { kind }) = self.asked.remove(&told.tag) else {
+            self.fail(&format!("{told:?} was not asked"));
+        };
+        self.say(|| format!("{}: {:?}", told.tag, told.answer));
+        let tag = told.tag;
+        match (kind, told.answer) {
+            (Kind::Change { key, before, after, wants_old, is_delete, stored, version }, answer) => {
+                self.judge_change(key, before, after, (wants_old, is_delete, stored, version), answer);
+            }
+            (_, Err(Refused::Damaged { .. })) if self.rotten => {}
+            (Kind::Get { allowed, range }, Ok(Answer::Value(found))) => {
+                let fits = |state: &State| match (state, &found) {
+                    (None, None) => true,
+                    (Some(thing), Some(value)) => {
+                        let (first, length) = range.within(u64::try_from(thing.length).expect("small"));
+                        let first = usize::try_from(first).expect("small");
+                        let length = usize::try_from(length).expect("small");
+                        value.to_vec() == bytes_of(*thing)[first..first + length]
+                    }
+                    (None, Some(_)) | (Some(_), None) => false,
+                };
+                if !allowed.iter().any(fits) {
+                    self.fail(&format!("get {tag} gave {found:?}, may give {allowed:?}"));
+                }
+            }
+            (Kind::Describe { allowed }, Ok(Answer::Described(found))) => {
+                let found = found.map(|found| (found.value_bytes, found.until_ms));
+                let fits = |state: &State| {
+                    found == state.map(|thing| (u64::try_from(thing.length).expect("small"), thing.until))
+                };
+                if !allowed.iter().any(fits) {
+                    self.fail(&format!("{tag} is described as {found:?}, may be {allowed:?}"));
+                }
+            }
+            (Kind::Flush { versions }, Ok(Answer::Done)) => {
+                for (model, version) in self.models.iter_mut().zip(versions) {
+                    model.may_be.retain(|(may, _)| *may >= version);
+                }
+            }
+            (_, answer) => self.fail(&format!("{tag} was told {answer:?}")),
+        }
+    }
+
+    fn judge_change(
+        &mut self,
+        key: usize,
+        before: State,
+        after: State,
+        (wants_old, is_delete, stored, version): (bool, bool, bool, u64),
+        answer: Result<Answer, Refused>,
+    ) {
+        let old_fits = |old: &Option<Value>| match (wants_old, old, before) {
+            (false, None, _) | (true, None, None) => true,
+            (true, Some(value), Some(thing)) => value.to_vec() == bytes_of(thing),
+            (false, Some(_), _) | (true, _, _) => false,
+        };
+        let good = match &answer {
+            Ok(Answer::Set { stored: found, old }) => *found == stored && old_fits(old),
+            Ok(Answer::Deleted { was_there, old }) => *was_there == stored && old_fits(old),
+            Ok(Answer::Described(found)) => {
+                found.is_some() == before.is_some()
+                    && found.and_then(|found| found.until_ms) == before.and_then(|b| b.until)
+            }
+            Err(Refused::NoSpace { .. }) => {
+                let figures = self.store.as_ref().map(Store::figures).unwrap_or_default();
+                !is_delete && figures.live_bytes + 60_000 + 40 * 10_000 > figures.capacity_bytes / 2
+            }
+            Err(Refused::Damaged { .. }) => self.rotten,
+            Ok(Answer::Value(_) | Answer::Scanned { .. } | Answer::Count(_) | Answer::Done) | Err(_) => false,
+        };
+        if !good {
+            self.fail(&format!("change of key {key} from {before:?} to {after:?} was told {answer:?}"));
+        }
+        let model = &mut self.models[key];
+        model.changing = None;
+        if answer.is_err() || !stored {
+            // It did not happen, and will not.
+            model.may_be.retain(|(may, _)| *may != version);
+            return;
+        }
+        model.now = after;
+        model.version = version;
+        if self.plan.sync == Sync::Always {
+            model.may_be.retain(|(may, _)| *may >= version);
+        }
+    }
+
+    fn check_scan(&mut self) {
+        let mut seen: BTreeMap<Box<[u8]>, u32> = BTreeMap::new();
+        let mut cursor = 0;
+        loop {
+            let count = u32::try_from(1 + self.random.below(30)).expect("small");
+            match self.ask_alone(Ask::Scan { cursor, count }) {
+                Ok(Answer::Scanned { cursor: next, keys }) => {
+                    for key in keys {
+                        *seen.entry(key).or_default() += 1;
+                    }
+                    cursor = next;
+                }
+                other => self.fail(&format!("scan: {other:?}")),
+            }
+            if cursor == 0 {
+                break;
+            }
+        }
+        for number in 0..self.models.len() {
+            let there = self.visible(self.models[number].now).is_some();
+            let found = seen.remove(&key_of(number)).is_some();
+            if there != found && !self.rotten {
+                self.fail(&format!("key {number}: there {there}, found by a scan {found}"));
+            }
+        }
+        if !seen.is_empty() {
+            self.fail(&format!("a scan found {} keys that nobody set", seen.len()));
+        }
+    }
+
+    fn cut(&mut self) {
+        self.say(|| "0: power cut".to_owned());
+        self.asked.clear();
+        self.store = None;
+        self.disk.cut();
+        for model in &mut self.models {
+            model.changing = None;
+        }
+    }
+
+    /// An orderly stop, after which everything is as it was.
+    fn stop(&mut self) {
+        self.settle();
+        let before = self.store.as_ref().map(Store::figures).unwrap_or_default();
+        if let Some(store) = &mut self.store {
+            store.stop();
+        }
+        for _ in 0..100_000 {
+            if self.store.as_ref().is_some_and(Store::is_stopped) {
+                break;
+            }
+            self.turn();
+        }
+        if !self.store.as_ref().is_some_and(Store::is_stopped) {
+            self.fail("the store does not stop");
+        }
+        for model in &mut self.models {
+            model.may_be = vec![(model.version, model.now)];
+        }
+        self.cut();
+        let options = self.options();
+        let after = match kv::open(&mut self.disk, self.volume, options) {
+            Ok(store) => store.figures(),
+            Err(error) => self.fail(&format!("after a stop: {error}")),
+        };
+        // Tombstones that compaction has let go of may be there again, if their segment was not free yet.
+        let same = after.live_bytes >= before.live_bytes && after.key_count == before.key_count;
+        if !same && !self.rotten {
+            self.fail(&format!("a stop changed what is there: {before:?}, {after:?}"));
+        }
+        self.disk.cut();
+    }
+}
+
+fn room(store: &Store) -> bool {
+    let figures = store.figures();
+    figures.live_bytes < figures.capacity_bytes / 2
+}

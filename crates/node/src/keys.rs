@@ -1,0 +1,10 @@
+//! A key-value store on an array: the array's volume as the store sees it, the store as its clients see it,
+//! and serving it.
+
+mod ferry;
+mod kept;
+mod serve;
+
+pub use ferry::Ferry;
+pub use kept::KeptKeys;
+pub use serve::{KeyEndpoints, KeyService, KeysServed, Making, serve_keys};

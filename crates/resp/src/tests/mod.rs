@@ -1,0 +1,5 @@
+//! Whole sessions.
+
+mod commands;
+mod harness;
+mod order;
