@@ -57,8 +57,8 @@ impl Disk {
     /// The device that a server of this array has left, or a new one. The array's members are locked.
     pub fn reserve(array: ArrayUuid, wish: DiskWish) -> Result<Self, Error> {
         let disk = Self::find_or_add(mark_of(array), wish)?;
-        // Memory is short, the kernel writes what is dirty to this disk, and that must not wait for memory. Threads that
-        // are made from here on inherit it.
+        // When memory is short the kernel writes what is dirty to this disk, and that must not wait for
+        // memory. Threads that are made from here on inherit it.
         if let Err(error) = rustix::process::configure_io_flusher_behavior(true) {
             log_as(Level::Warning, &format!("{}: may hang when memory is short: {error}", disk.path()));
         }
