@@ -10,7 +10,7 @@ use block::{Random, XoshiroStarStar};
 use disk::Disk;
 use kv::ask::{Answer, Ask, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
 use kv::{Create, Options, Secret, Store, Sync, VolumeShape};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a key is: a value by its seed and length, and when its time is up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +31,8 @@ struct KeyModel {
     may_be: Vec<(u64, State)>,
     /// A change under way: what it becomes.
     changing: Option<State>,
+    /// It is damaged and could not be set anew, so nobody knows what it is.
+    unknown: bool,
 }
 
 enum Kind {
@@ -53,6 +55,7 @@ enum Kind {
     Flush {
         versions: Vec<u64>,
     },
+    Scan,
 }
 
 struct Asked {
@@ -69,6 +72,8 @@ pub struct Plan {
     slots: u64,
     large: bool,
     lifetimes: bool,
+    /// Writes fail at some time.
+    faults: bool,
     cache: usize,
     /// Many short lives.
     hasty: bool,
@@ -87,6 +92,8 @@ pub struct World {
     next_seed: u64,
     now_ms: u64,
     rotten: bool,
+    /// A scan under way while keys change: what it has seen, and what must be seen since it stays as it is.
+    scan: Option<(BTreeSet<Box<[u8]>>, BTreeSet<usize>)>,
     pub trace: bool,
 }
 
@@ -117,6 +124,7 @@ impl World {
             slots: random.pick(&[14, 16, 24, 40]),
             large: random.chance(1, 3),
             lifetimes: random.chance(1, 3),
+            faults: random.chance(1, 8),
             cache: random.pick(&[0, 5, 50, 1000]),
             hasty: random.chance(1, 5),
         };
@@ -141,6 +149,7 @@ impl World {
             next_seed: 1,
             now_ms: 1_000_000,
             rotten: false,
+            scan: None,
             trace: std::env::var("KV_TRACE").is_ok(),
         }
     }
@@ -160,6 +169,7 @@ impl World {
             let steps = if self.plan.hasty { 60 } else { self.random.pick(&[50, 300, 1500]) };
             self.work(steps);
             match self.random.below(4) {
+                _ if self.disk.writes_fail => self.cut(),
                 0..3 if self.plan.hasty => self.cut(),
                 0 => self.stop(),
                 1 => {
@@ -209,10 +219,16 @@ impl World {
     /// After a start every key is something that it may be, and stays so.
     fn check_all(&mut self) {
         for number in 0..self.models.len() {
+            if self.models[number].unknown {
+                continue;
+            }
             let found = self.ask_alone(Ask::Get { key: key_of(number), range: Range::Whole, lifetime: None });
             let found = match found {
                 Ok(Answer::Value(found)) => found,
-                Err(Refused::Damaged { .. }) if self.rotten => continue,
+                Err(Refused::Damaged { .. }) if self.rotten => {
+                    self.set_anew(number);
+                    continue;
+                }
                 other => self.fail(&format!("key {number} after a start: {other:?}")),
             };
             let now = self.now_ms;
@@ -242,7 +258,10 @@ impl World {
                     state.1
                 }
                 Ok(Answer::Described(None)) => None,
-                Err(Refused::Damaged { .. }) if self.rotten => continue,
+                Err(Refused::Damaged { .. }) if self.rotten => {
+                    self.set_anew(number);
+                    continue;
+                }
                 other => self.fail(&format!("key {number} is described as {other:?}")),
             };
             let model = &mut self.models[number];
@@ -257,12 +276,51 @@ impl World {
         }
     }
 
+    /// What is damaged is known again when it is set anew.
+    fn set_anew(&mut self, number: usize) {
+        let thing = Thing { until: None, ..self.fresh() };
+        let told = self.ask_alone(Ask::Set {
+            key: key_of(number),
+            value: Value::new(&bytes_of(thing)),
+            when: When::Always,
+            lifetime: Lifetime::Forever,
+            old: Old::Ignored,
+        });
+        let version = self.version();
+        let model = &mut self.models[number];
+        match told {
+            Ok(Answer::Set { stored: true, old: None }) => {
+                model.now = Some(thing);
+                model.version = version;
+                if self.plan.sync == Sync::Always {
+                    model.may_be.clear();
+                }
+                model.may_be.push((version, Some(thing)));
+            }
+            Err(Refused::NoSpace { .. }) => model.unknown = true,
+            other => self.fail(&format!("key {number}, which is damaged, is set anew: {other:?}")),
+        }
+    }
+
     fn visible(&self, state: State) -> State {
         state.filter(|thing| thing.until.is_none_or(|until| until > self.now_ms))
     }
 
     fn work(&mut self, steps: u64) {
-        for _ in 0..steps {
+        let fails_at = if self.plan.faults { self.random.below(steps * 2) } else { steps };
+        for step in 0..steps {
+            if step == fails_at {
+                // Whatever comes then, the power cut after it leaves what may be.
+                self.disk.writes_fail = true;
+                for _ in 0..200 {
+                    if self.random.chance(1, 2) {
+                        self.ask_something();
+                    } else {
+                        self.turn();
+                    }
+                }
+                return;
+            }
             match self.random.below(100) {
                 0..45 => self.ask_something(),
                 45..97 => self.turn(),
@@ -270,6 +328,7 @@ impl World {
                 98 if self.random.chance(1, 10) => {
                     self.settle();
                     self.now_ms += self.random.below(3000);
+                    self.scan = None;
                 }
                 99 if self.random.chance(1, 20) => self.clear(),
                 _ => {}
@@ -305,6 +364,7 @@ impl World {
         let durable = self.plan.sync == Sync::Always;
         for model in &mut self.models {
             model.now = None;
+            model.unknown = false;
             if durable {
                 model.may_be.clear();
             }
@@ -339,12 +399,19 @@ impl World {
             return;
         }
         let key = self.random.index(self.models.len());
+        if self.models[key].unknown {
+            return;
+        }
         let change = self.models[key].changing;
         let now = self.visible(self.models[key].now);
         let mut allowed = vec![now];
         if let Some(after) = change {
             let after = self.visible(after);
-            if self.plan.full || self.rotten { allowed.push(after) } else { allowed = vec![after] }
+            if self.plan.full || self.rotten || self.plan.faults {
+                allowed.push(after)
+            } else {
+                allowed = vec![after]
+            }
         }
         match self.random.below(20) {
             0..6 => {
@@ -357,6 +424,15 @@ impl World {
                 };
                 let ask = Ask::Get { key: key_of(key), range, lifetime: None };
                 self.start(ask, Kind::Get { allowed, range });
+            }
+            6 if self.scan.is_none() && self.random.chance(1, 4) => {
+                let stays = |number: &usize| {
+                    let model = &self.models[*number];
+                    model.changing.is_none() && self.visible(model.now).is_some()
+                };
+                let stays = (0..self.models.len()).filter(stays).collect();
+                self.scan = Some((BTreeSet::new(), stays));
+                self.start(Ask::Scan { cursor: 0, count: 7 }, Kind::Scan);
             }
             6 => self.start(Ask::Describe { key: key_of(key) }, Kind::Describe { allowed }),
             7 => {
@@ -441,6 +517,9 @@ impl World {
         self.say(|| format!("{tag}: {ask:?}"));
         if let Kind::Change { key, after, version, .. } = &kind {
             self.models[*key].may_be.push((*version, *after));
+            if let Some((_, stays)) = &mut self.scan {
+                stays.remove(key);
+            }
         }
         self.asked.insert(tag, Asked { kind });
         if let Some(store) = &mut self.store {
@@ -513,6 +592,7 @@ impl World {
                 self.judge_change(key, before, after, (wants_old, is_delete, stored, version), answer);
             }
             (_, Err(Refused::Damaged { .. })) if self.rotten => {}
+            (_, Err(Refused::ReadOnly)) if self.disk.writes_fail => {}
             (Kind::Get { allowed, range }, Ok(Answer::Value(found))) => {
                 let fits = |state: &State| match (state, &found) {
                     (None, None) => true,
@@ -542,7 +622,21 @@ impl World {
                     model.may_be.retain(|(may, _)| *may >= version);
                 }
             }
+            (Kind::Scan, Ok(Answer::Scanned { cursor, keys })) => self.scan_on(cursor, keys),
             (_, answer) => self.fail(&format!("{tag} was told {answer:?}")),
+        }
+    }
+
+    fn scan_on(&mut self, cursor: u64, keys: Vec<Box<[u8]>>) {
+        let Some((seen, _)) = &mut self.scan else { return };
+        seen.extend(keys);
+        if cursor != 0 {
+            return self.start(Ask::Scan { cursor, count: 7 }, Kind::Scan);
+        }
+        let Some((seen, stays)) = self.scan.take() else { return };
+        let missed = stays.iter().find(|number| !seen.contains(&key_of(**number)));
+        if let Some(number) = missed.filter(|_| !self.rotten) {
+            self.fail(&format!("key {number} was there all the time, and a scan did not find it"));
         }
     }
 
@@ -554,6 +648,10 @@ impl World {
         (wants_old, is_delete, stored, version): (bool, bool, bool, u64),
         answer: Result<Answer, Refused>,
     ) {
+        if answer == Err(Refused::ReadOnly) && self.disk.writes_fail {
+            // It may have happened or not, and nothing more will: the key stays as if it were under way.
+            return;
+        }
         let old_fits = |old: &Option<Value>| match (wants_old, old, before) {
             (false, None, _) | (true, None, None) => true,
             (true, Some(value), Some(thing)) => value.to_vec() == bytes_of(thing),
@@ -623,6 +721,7 @@ impl World {
     fn cut(&mut self) {
         self.say(|| "0: power cut".to_owned());
         self.asked.clear();
+        self.scan = None;
         self.store = None;
         self.disk.cut();
         for model in &mut self.models {
