@@ -303,3 +303,49 @@ fn every_second_and_on_flush_answer_before_they_flush() {
         assert_eq!(rig.get("k").as_deref(), Some(&b"v"[..]));
     }
 }
+
+/// Whatever blocks are damaged, header and tables included: no panic, and no value that was not set.
+#[test]
+fn damage_anywhere_is_refused_or_borne() {
+    use block::{Random, SplitMix};
+    let mut rig = Rig::new(1 << 20, 64 << 10);
+    for round in 0..3_u8 {
+        for n in 0..60 {
+            rig.set(&format!("key{n}"), &[round; 900]).unwrap();
+        }
+    }
+    rig.set("large", &[8; 30_000]).unwrap();
+    rig.reopen();
+    let good = rig.memory.bytes.clone();
+    let mut random = SplitMix::new(11);
+    let (mut opened, mut refused) = (0, 0);
+    for _ in 0..300 {
+        rig.memory.bytes.copy_from_slice(&good);
+        for _ in 0..1 + random.below(40) {
+            // The front, where header and tables are, as often as all the rest.
+            let blocks = if random.chance(1, 2) { 12 } else { 256 };
+            let at = narrow(random.below(blocks)) * 4096 + narrow(random.below(300));
+            rig.memory.bytes[at] ^= u8::try_from(1 + random.below(255)).unwrap();
+        }
+        match open(&mut rig.memory, 1 << 20, rig.options) {
+            Ok(store) => rig.store = store,
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                refused += 1;
+                continue;
+            }
+        }
+        opened += 1;
+        for n in 0..60 {
+            let get = Ask::Get { key: bytes(&format!("key{n}")), range: Range::Whole, lifetime: None };
+            match rig.ask(get) {
+                Ok(Answer::Value(Some(value))) => assert_eq!(value.to_vec(), [2; 900]),
+                Err(Refused::Damaged { .. }) => {}
+                other => panic!("key{n}: {other:?}"),
+            }
+        }
+        let _ = rig.ask(Ask::Scan { cursor: random.word(), count: 100 });
+        let _ = rig.set("key1", &[2; 900]);
+    }
+    assert!(opened > 30 && refused > 30, "{opened} opened, {refused} refused");
+}

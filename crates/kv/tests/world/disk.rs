@@ -20,6 +20,8 @@ pub struct Disk {
     clock: u64,
     pub unreadable: BTreeSet<usize>,
     random: XoshiroStarStar,
+    /// Writes and flushes fail from now on, until power fails.
+    pub writes_fail: bool,
     /// Completes requests as they come.
     pub in_order: bool,
 }
@@ -41,6 +43,7 @@ impl Disk {
             clock: 0,
             unreadable: BTreeSet::new(),
             random,
+            writes_fail: false,
             in_order: false,
         }
     }
@@ -77,6 +80,14 @@ impl Disk {
     }
 
     fn end(&mut self, issued: Issued, begun: u64) -> Ended {
+        if self.writes_fail && begun != CUT && !matches!(issued.request, Request::Read { .. }) {
+            let tag = issued.tag;
+            if matches!(issued.request, Request::Write { .. }) && self.random.chance(1, 2) {
+                // A write that failed may have happened all the same.
+                self.end(issued, CUT);
+            }
+            return Ended { tag, buffer: None, result: Err(Fault::Io) };
+        }
         let (mut buffer, mut result) = (None, Ok(()));
         match issued.request {
             Request::Read { offset_bytes, buffer: mut into } => {
@@ -154,6 +165,7 @@ impl Disk {
                 }
             }
         }
+        self.writes_fail = false;
         self.view.copy_from_slice(&self.durable);
     }
 

@@ -5,12 +5,13 @@
 //! every version since the last one that was promised to be durable.
 
 pub mod disk;
+mod judge;
 
 use block::{Random, XoshiroStarStar};
 use disk::Disk;
 use kv::ask::{Answer, Ask, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
 use kv::{Create, Options, Secret, Store, Sync, VolumeShape};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What a key is: a value by its seed and length, and when its time is up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +32,8 @@ struct KeyModel {
     may_be: Vec<(u64, State)>,
     /// A change under way: what it becomes.
     changing: Option<State>,
+    /// It is damaged and could not be set anew, so nobody knows what it is.
+    unknown: bool,
 }
 
 enum Kind {
@@ -53,6 +56,7 @@ enum Kind {
     Flush {
         versions: Vec<u64>,
     },
+    Scan,
 }
 
 struct Asked {
@@ -69,10 +73,15 @@ pub struct Plan {
     slots: u64,
     large: bool,
     lifetimes: bool,
+    /// Writes fail at some time.
+    faults: bool,
     cache: usize,
     /// Many short lives.
     hasty: bool,
 }
+
+/// The keys that a scan has seen, and those that it must see.
+type Scan = (BTreeSet<Box<[u8]>>, BTreeSet<usize>);
 
 pub struct World {
     number: u64,
@@ -87,6 +96,8 @@ pub struct World {
     next_seed: u64,
     now_ms: u64,
     rotten: bool,
+    /// A scan under way while keys change: what it has seen, and what must be seen since it stays as it is.
+    scan: Option<Scan>,
     pub trace: bool,
 }
 
@@ -117,6 +128,7 @@ impl World {
             slots: random.pick(&[14, 16, 24, 40]),
             large: random.chance(1, 3),
             lifetimes: random.chance(1, 3),
+            faults: random.chance(1, 8),
             cache: random.pick(&[0, 5, 50, 1000]),
             hasty: random.chance(1, 5),
         };
@@ -141,6 +153,7 @@ impl World {
             next_seed: 1,
             now_ms: 1_000_000,
             rotten: false,
+            scan: None,
             trace: std::env::var("KV_TRACE").is_ok(),
         }
     }
@@ -160,6 +173,7 @@ impl World {
             let steps = if self.plan.hasty { 60 } else { self.random.pick(&[50, 300, 1500]) };
             self.work(steps);
             match self.random.below(4) {
+                _ if self.disk.writes_fail => self.cut(),
                 0..3 if self.plan.hasty => self.cut(),
                 0 => self.stop(),
                 1 => {
@@ -209,10 +223,16 @@ impl World {
     /// After a start every key is something that it may be, and stays so.
     fn check_all(&mut self) {
         for number in 0..self.models.len() {
+            if self.models[number].unknown {
+                continue;
+            }
             let found = self.ask_alone(Ask::Get { key: key_of(number), range: Range::Whole, lifetime: None });
             let found = match found {
                 Ok(Answer::Value(found)) => found,
-                Err(Refused::Damaged { .. }) if self.rotten => continue,
+                Err(Refused::Damaged { .. }) if self.rotten => {
+                    self.set_anew(number);
+                    continue;
+                }
                 other => self.fail(&format!("key {number} after a start: {other:?}")),
             };
             let now = self.now_ms;
@@ -242,7 +262,10 @@ impl World {
                     state.1
                 }
                 Ok(Answer::Described(None)) => None,
-                Err(Refused::Damaged { .. }) if self.rotten => continue,
+                Err(Refused::Damaged { .. }) if self.rotten => {
+                    self.set_anew(number);
+                    continue;
+                }
                 other => self.fail(&format!("key {number} is described as {other:?}")),
             };
             let model = &mut self.models[number];
@@ -257,12 +280,51 @@ impl World {
         }
     }
 
+    /// What is damaged is known again when it is set anew.
+    fn set_anew(&mut self, number: usize) {
+        let thing = Thing { until: None, ..self.fresh() };
+        let told = self.ask_alone(Ask::Set {
+            key: key_of(number),
+            value: Value::new(&bytes_of(thing)),
+            when: When::Always,
+            lifetime: Lifetime::Forever,
+            old: Old::Ignored,
+        });
+        let version = self.version();
+        let model = &mut self.models[number];
+        match told {
+            Ok(Answer::Set { stored: true, old: None }) => {
+                model.now = Some(thing);
+                model.version = version;
+                if self.plan.sync == Sync::Always {
+                    model.may_be.clear();
+                }
+                model.may_be.push((version, Some(thing)));
+            }
+            Err(Refused::NoSpace { .. }) => model.unknown = true,
+            other => self.fail(&format!("key {number}, which is damaged, is set anew: {other:?}")),
+        }
+    }
+
     fn visible(&self, state: State) -> State {
         state.filter(|thing| thing.until.is_none_or(|until| until > self.now_ms))
     }
 
     fn work(&mut self, steps: u64) {
-        for _ in 0..steps {
+        let fails_at = if self.plan.faults { self.random.below(steps * 2) } else { steps };
+        for step in 0..steps {
+            if step == fails_at {
+                // Whatever comes then, the power cut after it leaves what may be.
+                self.disk.writes_fail = true;
+                for _ in 0..200 {
+                    if self.random.chance(1, 2) {
+                        self.ask_something();
+                    } else {
+                        self.turn();
+                    }
+                }
+                return;
+            }
             match self.random.below(100) {
                 0..45 => self.ask_something(),
                 45..97 => self.turn(),
@@ -270,6 +332,7 @@ impl World {
                 98 if self.random.chance(1, 10) => {
                     self.settle();
                     self.now_ms += self.random.below(3000);
+                    self.scan = None;
                 }
                 99 if self.random.chance(1, 20) => self.clear(),
                 _ => {}
@@ -305,6 +368,7 @@ impl World {
         let durable = self.plan.sync == Sync::Always;
         for model in &mut self.models {
             model.now = None;
+            model.unknown = false;
             if durable {
                 model.may_be.clear();
             }
@@ -339,12 +403,19 @@ impl World {
             return;
         }
         let key = self.random.index(self.models.len());
+        if self.models[key].unknown {
+            return;
+        }
         let change = self.models[key].changing;
         let now = self.visible(self.models[key].now);
         let mut allowed = vec![now];
         if let Some(after) = change {
             let after = self.visible(after);
-            if self.plan.full || self.rotten { allowed.push(after) } else { allowed = vec![after] }
+            if self.plan.full || self.rotten || self.plan.faults {
+                allowed.push(after)
+            } else {
+                allowed = vec![after]
+            }
         }
         match self.random.below(20) {
             0..6 => {
@@ -357,6 +428,15 @@ impl World {
                 };
                 let ask = Ask::Get { key: key_of(key), range, lifetime: None };
                 self.start(ask, Kind::Get { allowed, range });
+            }
+            6 if self.scan.is_none() && self.random.chance(1, 4) => {
+                let stays = |number: &usize| {
+                    let model = &self.models[*number];
+                    model.changing.is_none() && self.visible(model.now).is_some()
+                };
+                let stays = (0..self.models.len()).filter(stays).collect();
+                self.scan = Some((BTreeSet::new(), stays));
+                self.start(Ask::Scan { cursor: 0, count: 7 }, Kind::Scan);
             }
             6 => self.start(Ask::Describe { key: key_of(key) }, Kind::Describe { allowed }),
             7 => {
@@ -441,6 +521,9 @@ impl World {
         self.say(|| format!("{tag}: {ask:?}"));
         if let Kind::Change { key, after, version, .. } = &kind {
             self.models[*key].may_be.push((*version, *after));
+            if let Some((_, stays)) = &mut self.scan {
+                stays.remove(key);
+            }
         }
         self.asked.insert(tag, Asked { kind });
         if let Some(store) = &mut self.store {
@@ -502,94 +585,6 @@ impl World {
         self.fail("no answer comes")
     }
 
-    fn judge(&mut self, told: Told) {
-        let Some(Asked { kind }) = self.asked.remove(&told.tag) else {
-            self.fail(&format!("{told:?} was not asked"));
-        };
-        self.say(|| format!("{}: {:?}", told.tag, told.answer));
-        let tag = told.tag;
-        match (kind, told.answer) {
-            (Kind::Change { key, before, after, wants_old, is_delete, stored, version }, answer) => {
-                self.judge_change(key, before, after, (wants_old, is_delete, stored, version), answer);
-            }
-            (_, Err(Refused::Damaged { .. })) if self.rotten => {}
-            (Kind::Get { allowed, range }, Ok(Answer::Value(found))) => {
-                let fits = |state: &State| match (state, &found) {
-                    (None, None) => true,
-                    (Some(thing), Some(value)) => {
-                        let (first, length) = range.within(u64::try_from(thing.length).expect("small"));
-                        let first = usize::try_from(first).expect("small");
-                        let length = usize::try_from(length).expect("small");
-                        value.to_vec() == bytes_of(*thing)[first..first + length]
-                    }
-                    (None, Some(_)) | (Some(_), None) => false,
-                };
-                if !allowed.iter().any(fits) {
-                    self.fail(&format!("get {tag} gave {found:?}, may give {allowed:?}"));
-                }
-            }
-            (Kind::Describe { allowed }, Ok(Answer::Described(found))) => {
-                let found = found.map(|found| (found.value_bytes, found.until_ms));
-                let fits = |state: &State| {
-                    found == state.map(|thing| (u64::try_from(thing.length).expect("small"), thing.until))
-                };
-                if !allowed.iter().any(fits) {
-                    self.fail(&format!("{tag} is described as {found:?}, may be {allowed:?}"));
-                }
-            }
-            (Kind::Flush { versions }, Ok(Answer::Done)) => {
-                for (model, version) in self.models.iter_mut().zip(versions) {
-                    model.may_be.retain(|(may, _)| *may >= version);
-                }
-            }
-            (_, answer) => self.fail(&format!("{tag} was told {answer:?}")),
-        }
-    }
-
-    fn judge_change(
-        &mut self,
-        key: usize,
-        before: State,
-        after: State,
-        (wants_old, is_delete, stored, version): (bool, bool, bool, u64),
-        answer: Result<Answer, Refused>,
-    ) {
-        let old_fits = |old: &Option<Value>| match (wants_old, old, before) {
-            (false, None, _) | (true, None, None) => true,
-            (true, Some(value), Some(thing)) => value.to_vec() == bytes_of(thing),
-            (false, Some(_), _) | (true, _, _) => false,
-        };
-        let good = match &answer {
-            Ok(Answer::Set { stored: found, old }) => *found == stored && old_fits(old),
-            Ok(Answer::Deleted { was_there, old }) => *was_there == stored && old_fits(old),
-            Ok(Answer::Described(found)) => {
-                found.is_some() == before.is_some()
-                    && found.and_then(|found| found.until_ms) == before.and_then(|b| b.until)
-            }
-            Err(Refused::NoSpace { .. }) => {
-                let figures = self.store.as_ref().map(Store::figures).unwrap_or_default();
-                !is_delete && figures.live_bytes + 60_000 + 40 * 10_000 > figures.capacity_bytes / 2
-            }
-            Err(Refused::Damaged { .. }) => self.rotten,
-            Ok(Answer::Value(_) | Answer::Scanned { .. } | Answer::Count(_) | Answer::Done) | Err(_) => false,
-        };
-        if !good {
-            self.fail(&format!("change of key {key} from {before:?} to {after:?} was told {answer:?}"));
-        }
-        let model = &mut self.models[key];
-        model.changing = None;
-        if answer.is_err() || !stored {
-            // It did not happen, and will not.
-            model.may_be.retain(|(may, _)| *may != version);
-            return;
-        }
-        model.now = after;
-        model.version = version;
-        if self.plan.sync == Sync::Always {
-            model.may_be.retain(|(may, _)| *may >= version);
-        }
-    }
-
     fn check_scan(&mut self) {
         let mut seen: BTreeMap<Box<[u8]>, u32> = BTreeMap::new();
         let mut cursor = 0;
@@ -623,6 +618,7 @@ impl World {
     fn cut(&mut self) {
         self.say(|| "0: power cut".to_owned());
         self.asked.clear();
+        self.scan = None;
         self.store = None;
         self.disk.cut();
         for model in &mut self.models {
