@@ -133,9 +133,9 @@ pub fn serve_keys(
     steward.watch_own_clients(server.meter());
     let mut kept = KeptKeys::new(store, ferry);
     let opening = Opening { ready: Box::new(|_| {}), run: service.run.clone() };
-    let served = steward.open(opening, None).and_then(|()| {
-        server.run(&mut kept, &mut Household(&mut steward)).map_err(Error::from)
-    });
+    let served = steward
+        .open(opening, None)
+        .and_then(|()| server.run(&mut kept, &mut Household(&mut steward)).map_err(Error::from));
     let (plant, has_stopped) = kept.stop(Duration::from_secs(STOP_SECONDS));
     let ended = end(plant, steward);
     let summary = served?;
