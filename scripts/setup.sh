@@ -6,7 +6,7 @@ command -v cargo >/dev/null || { echo "setup: cargo not found: install a Rust to
 
 # command it provides : package
 need=(cc:gcc fio:fio nbdinfo:libnbd-bin nbdfuse:nbdfuse nbdkit:nbdkit qemu-io:qemu-utils
-      openssl:openssl mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs fusermount3:fuse3 losetup:mount)
+      openssl:openssl redis-cli:redis-tools mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs fusermount3:fuse3 losetup:mount)
 missing=()
 for pair in "${need[@]}"; do
   PATH=$PATH:/usr/sbin:/sbin command -v "${pair%%:*}" >/dev/null || missing+=("${pair#*:}")
