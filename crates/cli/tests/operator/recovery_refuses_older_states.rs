@@ -79,7 +79,7 @@ fn of_a_newest_checkpoint_that_is_damaged_on_one_member_and_lost_with_another() 
         // Recovery leaves numbers out that may have been used.
         assert!(wanted.0 == 2 && wanted.1 > 2, "{wanted:?}");
         let named = format!("checkpoint {} of assembly 2", wanted.1);
-        let says = [&named, "checkpoint 1 of assembly 1", "serve --force", "may hold it"];
+        let says = [named.as_str(), "checkpoint 1 of assembly 1", "serve --force", "may hold it"];
         rig.serve_run(&left, "true", &["--degraded"]).refused(&says);
         let name = format!("data{}", &lost[1..]);
         let replace = ["--device", &name, "--with", "new", "--file-size", "16MiB"];
