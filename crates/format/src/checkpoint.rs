@@ -92,7 +92,7 @@ pub struct CheckpointHeader {
     pub block: u32,
     /// Full-checkpoint area 0 or 1, or 2 = incremental area.
     pub area: u8,
-    /// Grows over full and incremental checkpoints; numbers that one may have had that was given up are left out.
+    /// Grows over full and incremental checkpoints; those that were given up leave numbers out.
     pub number: u64,
     /// Full or incremental.
     pub kind: CheckpointKind,

@@ -3,6 +3,7 @@
 
 mod opening;
 mod report;
+mod users;
 
 use opening::Doors;
 pub use opening::Opening;
@@ -22,7 +23,7 @@ use crate::registry::ControlSocket;
 use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
 use crate::sockets::Census;
-use crate::status::{Clientele, Requests, StoreStatus, of_running};
+use crate::status::{Clientele, StoreStatus, of_running};
 use crate::trouble::TroubleLog;
 use crate::ublk::Attendant;
 use array::EngineError;
@@ -40,6 +41,7 @@ use std::process::{Child, ExitStatus};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use users::Users;
 
 /// Control connections at a time.
 const CLIENTS_MAX: usize = 32;
@@ -101,13 +103,7 @@ pub struct Steward {
     /// Why serving ended.
     failure: Option<Error>,
     stopping: bool,
-    /// Clients of the volume on this thread, and who knows of those on others.
-    connected: usize,
-    elsewhere: Option<Arc<Census>>,
-    /// What they ask for, of each thread that serves them.
-    meters: Vec<Arc<Meter>>,
-    /// The store of keys that they use, as it was when it was last asked.
-    store: Option<StoreStatus>,
+    users: Users,
     trouble: TroubleLog,
     watchdog: Option<Watchdog>,
     /// When and where clients find the volume.
@@ -139,10 +135,7 @@ impl Steward {
             look_at: None,
             failure: None,
             stopping: false,
-            connected: 0,
-            elsewhere: None,
-            meters: Vec::new(),
-            store: None,
+            users: Users::default(),
             trouble: TroubleLog::default(),
             watchdog: Watchdog::of_environment(),
             doors: Doors::default(),
@@ -151,22 +144,17 @@ impl Steward {
 
     /// How the store of keys is; somebody may ask in this turn.
     pub fn note_store(&mut self, store: StoreStatus) {
-        self.store = Some(store);
+        self.users.store = Some(store);
     }
 
     /// Clients are on this thread.
     pub fn watch_own_clients(&mut self, meter: Arc<Meter>) {
-        self.meters = vec![meter];
+        self.users.meters = vec![meter];
     }
 
     /// Clients are on other threads.
     pub fn watch_clients(&mut self, census: Arc<Census>, meters: Vec<Arc<Meter>>) {
-        (self.elsewhere, self.meters) = (Some(census), meters);
-    }
-
-    /// Clients of the volume.
-    fn connected(&self) -> usize {
-        self.connected + self.elsewhere.as_ref().map_or(0, |census| census.total())
+        (self.users.elsewhere, self.users.meters) = (Some(census), meters);
     }
 
     /// How the process of `--run` ended; waits for it if the server was stopped first.
@@ -283,10 +271,9 @@ impl Steward {
     fn status(&self, running: &Running) -> Reply {
         let mut status = of_running(running, &self.operator, &self.stale);
         status.uris.clone_from(&self.uris);
-        let requests = Some(Requests::read(&self.meters));
         let read_only = self.operator.is_read_only();
-        status.clientele =
-            Clientele { clients: Some(self.connected()), requests, read_only, store: self.store };
+        let (clients, requests) = (Some(self.users.count()), Some(self.users.requests()));
+        status.clientele = Clientele { clients, requests, read_only, store: self.users.store };
         Reply { status: Some(Box::new(status)), ..Reply::done() }
     }
 
@@ -415,7 +402,7 @@ impl Steward {
     /// Stops, or says why not. Not at once when it is asked for: a client may have said goodbye in the same
     /// turn.
     fn decide_stop(&mut self) {
-        let connected = self.connected();
+        let connected = self.users.count();
         for client in &mut self.clients {
             let Some(Wait::StopAsked { force }) = client.wait else { continue };
             let user = self.doors.disk.as_ref().and_then(Attendant::user);
@@ -656,7 +643,7 @@ impl Hooks<Plant> for Steward {
             let soon = self.due_in_ns().map_or(REST, Duration::from_nanos);
             self.look_at = Some(Instant::now() + soon);
         }
-        if self.elsewhere.as_ref().is_some_and(|census| census.has_lost_a_thread()) {
+        if self.users.has_lost_a_thread() {
             self.give_up(Error::SocketThread);
         }
         self.decide_stop();
@@ -664,7 +651,7 @@ impl Hooks<Plant> for Steward {
     }
 
     fn on_clients(&mut self, count: usize) {
-        self.connected = count;
+        self.users.here = count;
     }
 
     fn idle_for(&self) -> Option<u64> {

@@ -207,16 +207,6 @@ impl World {
         }
     }
 
-    /// The device answers again, also what was under way on it.
-    pub fn stop_hanging(&mut self, dev: u16) {
-        self.members[usize::from(dev)].hung_until = 0;
-        let tick = self.tick;
-        let ends = |flight: &&mut Flight| flight.op.dev.get() == dev && !flight.held;
-        for flight in self.flights.iter_mut().filter(ends) {
-            flight.due = flight.due.min(tick);
-        }
-    }
-
     /// Power fails after this many more operation starts or ends.
     pub fn crash_after(&mut self, events: u64) {
         self.crash_at = Some(self.events + events);

@@ -23,6 +23,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::DiscardEdgesApart
         | Planted::ForgetStopCheckpoint
         | Planted::PatrolSkipsIncremental
+        | Planted::CopyWhatIsWritten
         | Planted::KeepBadSuperblock => SchemeKind::Raid,
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas

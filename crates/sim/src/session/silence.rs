@@ -64,8 +64,8 @@ impl Session<'_> {
         self.lose_patience();
     }
 
-    /// Somebody ends the server of a device that hangs, or cuts the power, while a checkpoint is written: what
-    /// of it is on its way may arrive when the next assembly has written another one there.
+    /// Somebody cuts the power while a device hangs and a checkpoint is written: what of it is on its way may
+    /// arrive when the next assembly has written another one there.
     fn lose_patience(&mut self) {
         if !self.machine.swarm.crashes || !self.machine.rng.chance(1, 4) {
             return;

@@ -86,6 +86,16 @@ impl World {
         self.release();
     }
 
+    /// The device answers again, also what was under way on it.
+    pub fn stop_hanging(&mut self, dev: u16) {
+        self.members[usize::from(dev)].hung_until = 0;
+        let tick = self.tick;
+        let ends = |flight: &&mut Flight| flight.op.dev.get() == dev && !flight.held;
+        for flight in self.flights.iter_mut().filter(ends) {
+            flight.due = flight.due.min(tick);
+        }
+    }
+
     /// Whether a device is silent, or has not yet answered what it held back.
     pub fn is_silent(&self, dev: u16) -> bool {
         self.members[usize::from(dev)].silence.is_some()
