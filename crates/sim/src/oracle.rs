@@ -129,7 +129,7 @@ pub fn fill(version: Version, lba: u64, out: &mut [u8]) {
 
 /// Reads a payload back.
 pub fn identify(bytes: &[u8]) -> Content {
-    if bytes.iter().all(|&b| b == 0) {
+    if bytes == [0; SECTOR] {
         return Content::Zeros;
     }
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"));
