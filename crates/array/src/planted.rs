@@ -123,7 +123,8 @@ planted!(
     PatrolSkipsJournal,
     /// A scrub that found a bad superblock leaves it as it is.
     KeepBadSuperblock,
-    /// A scrub reports before what it healed is durable.
+    /// A scrub reports before what it healed is durable, and notes itself nowhere: the round of superblocks
+    /// that remembers it would flush what it healed.
     ScrubUnflushed,
     /// A write for which there was no room counts as done.
     RoomForgotten,

@@ -98,6 +98,7 @@ pub use disk::Tear;
 pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caught};
 pub use life::run;
 pub use machine::Outcome;
+pub use rot::Area;
 pub use script::{Cut, Script};
 pub use session::Step;
 pub use shrink::{Shrunk, Size, run_reduced, shrink};

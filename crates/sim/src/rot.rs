@@ -5,9 +5,18 @@
 use crate::disk::BLOCK_BYTES;
 use crate::fleet::Fleet;
 use crate::machine::{Hurt, Machine, SHARDS_MAX};
-use block::{DevIndex, Random as _};
+use block::{ChunkIndex, DevIndex, Random as _};
 use format::{ArrayConfig, MemberState};
 use std::ops::Range;
+
+/// An area of a main device, for scripts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Area {
+    /// The journal's ring.
+    Journal,
+    /// Chunks of data and parity.
+    Chunks,
+}
 
 /// What a scrub must make good: devices that were suspects when it was asked for, each with its serials.
 #[derive(Clone, Debug, Default)]
@@ -80,6 +89,27 @@ impl Machine {
                     self.flip(dev, offset);
                 }
             }
+        }
+    }
+
+    /// A bit of every block of an area of a main device flips.
+    pub fn rot_area(&mut self, dev: u16, area: Area) {
+        self.hurt(dev, Hurt::Anything);
+        let config = self.swarm.config;
+        let bytes = match area {
+            Area::Journal => {
+                let first = config.journal_offset(0);
+                first..first + u64::from(config.journal_blocks) * BLOCK_BYTES as u64
+            }
+            Area::Chunks => {
+                let first = config.chunk_offset(ChunkIndex::new(1));
+                first..self.world.look().disk(dev).size_bytes()
+            }
+        };
+        self.say(|| format!("rot: {area:?} of device {dev}, bytes {bytes:?}"));
+        for start in bytes.step_by(BLOCK_BYTES) {
+            let offset = start + self.rng.below(BLOCK_BYTES as u64);
+            self.flip(dev, offset);
         }
     }
 

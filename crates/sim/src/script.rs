@@ -4,6 +4,7 @@ use crate::Rng;
 use crate::course::Mode;
 use crate::disk::{TEARS, Tear};
 use crate::machine::Machine;
+use crate::rot::Area;
 use crate::session::{Session, Step};
 use crate::swarm::{Mix, Odds, Swarm};
 use crate::violation;
@@ -46,6 +47,9 @@ pub struct Cut {
     pub lost: Option<u16>,
 }
 
+/// Records of single chunks that fill more than a frame of 4 KiB.
+const RECORDS_OF_FRAMES: u64 = 240;
+
 /// Chunks of 4 KiB, in sectors.
 const CHUNK: u64 = 8;
 
@@ -76,6 +80,15 @@ impl Script {
             vec![write(0, CHUNK), Step::Flush],
         ];
         Self { scheme, data_count: 2, parity_count, reserve: None, stripes: 4, groups }
+    }
+
+    /// An area of a main device rots, and is mended by a scrub. Before that there are more records than one
+    /// frame holds: the last one is written anew by the flush of the scrub.
+    pub fn mending(scheme: SchemeKind, dev: u16, area: Area) -> Self {
+        let write = |chunk| Step::Write { first: chunk * CHUNK, count: CHUNK, durable: false };
+        let mut groups: Vec<_> = (0..RECORDS_OF_FRAMES / 4).map(|_| (0..4).map(write).collect()).collect();
+        groups.extend([vec![Step::Flush], vec![Step::Rot(dev, area)], vec![Step::Scrub]]);
+        Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: 4, groups }
     }
 
     /// A log stripe whose members but one are superseded and committed at once, so that its chunks are free;
@@ -256,6 +269,20 @@ impl Script {
                     self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
                     worlds += 1;
                 }
+            }
+        }
+        Ok(worlds)
+    }
+
+    /// Power fails when all has been answered, in every way, alone and with every device. How many worlds that
+    /// were.
+    pub fn every_loss_at_the_end(&self) -> Result<u64, Violation> {
+        let mut worlds = 0;
+        for tear in TEARS {
+            for lost in (0..self.member_count()).map(Some).chain([None]) {
+                let cut = Cut { after: u64::MAX / 2, again: None, tear, lost };
+                self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
+                worlds += 1;
             }
         }
         Ok(worlds)

@@ -17,6 +17,7 @@ use crate::fleet::{Fleet, Portion};
 use crate::machine::Machine;
 use crate::oracle::Version;
 use crate::port::Shard;
+use crate::rot::Area;
 use crate::rot::Patients;
 use crate::swarm::is_resync;
 use crate::violation;
@@ -82,6 +83,10 @@ pub enum Step {
     Fail(u16),
     /// What failed is replaced and rebuilt.
     Replace,
+    /// A bit of every block of an area of a device flips.
+    Rot(u16, Area),
+    /// A scrub.
+    Scrub,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use format::SchemeKind;
-use sim::{Script, Tear};
+use sim::{Area, Script, Tear};
 
 fn check(name: &str, worlds: Result<u64, sim::Violation>) {
     match worlds {
@@ -47,4 +47,16 @@ fn every_cut_of_recovery() {
 #[test]
 fn every_cut_while_space_is_reused() {
     check("eplog 4+1", Script::reuse().every_cut());
+}
+
+#[test]
+fn every_loss_after_a_scrub_mended() {
+    for area in [Area::Chunks, Area::Journal] {
+        for scheme in [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic] {
+            for dev in 0..3 {
+                let name = format!("{scheme} 2+1, {area:?} of {dev}");
+                check(&name, Script::mending(scheme, dev, area).every_loss_at_the_end());
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 use super::report::MaintenanceReport;
 use super::{Core, EngineError};
+use crate::planted::{Planted, planted};
 use block::DevIndex;
 use format::ScrubRecord;
 
@@ -44,7 +45,7 @@ impl Core {
     /// written next; after a whole scrub that is at once.
     pub(super) fn record_scrub(&mut self, end: ScrubEnd, found: &MaintenanceReport, started_ns: u64) {
         let ended_unix_s = self.unix_s();
-        if ended_unix_s == 0 {
+        if ended_unix_s == 0 || planted(Planted::ScrubUnflushed) {
             return;
         }
         let least = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
