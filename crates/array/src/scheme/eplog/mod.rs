@@ -92,12 +92,15 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
 /// for commits ([`ListRoom`]).
 fn list_words_max(config: &ArrayConfig) -> u64 {
     let (k, m) = columns(config);
-    (spare_chunks(config) * (updated_columns_words(k, k) + LOG_STRIPE_WORDS + m)).min(LIST_WORDS_MOST)
+    (spare_chunks(config) * (DIRTY_WORDS + 2 * k + LOG_STRIPE_WORDS + m)).min(LIST_WORDS_MOST)
 }
 
 /// Words of the list whatever the size of the array: what waits for a commit is in memory, is written by each
 /// checkpoint and read by a start. 32 MiB, some 300,000 updates of as many stripes.
 const LIST_WORDS_MOST: u64 = 1 << 23;
+/// Words that a dirty stripe took in the list when it said something of all columns, which took two each. Arrays
+/// are laid out for that still.
+const DIRTY_WORDS: u64 = 3;
 /// Words of a log stripe of one member in it, its checksums aside.
 const LOG_STRIPE_WORDS: u64 = 4 + 4;
 
