@@ -1,4 +1,4 @@
-//! Any words as the list of a checkpoint: refused, or written back as they were.
+//! Any words as the list of a checkpoint: refused, or written back as they were; and as changes of one.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -8,5 +8,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let mut again = Vec::new();
         items.iter().for_each(|item| item.encode(&mut again));
         assert_eq!(again, words);
+    }
+    // The same words as changes of a list: refused, or a list again.
+    if let Ok(folded) = format::fold_list(&[], [&*words].into_iter()) {
+        assert!(format::decode_list(&folded).is_ok());
     }
 });

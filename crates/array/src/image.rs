@@ -48,40 +48,80 @@ impl CheckpointPlace {
         &self,
         wanted: Extent,
         store: &mut Store,
-        scheme: &dyn Scheme,
+        scheme: &mut dyn Scheme,
         journal: &Journal,
         health: &Health,
         through: Seq,
     ) -> Image {
         let (copies, n) = (store.config.geometry.parity_count() + 1, store.main_count());
-        let mut list = Vec::new();
-        scheme.save(store, &mut list);
-        store.save_space(&mut list);
+        let mut rest = Vec::new();
+        store.save_space(&mut rest);
         let list_max = (store.config.full_blocks as usize)
             .saturating_sub(1 + store.table.slots().root_words().div_ceil(PAGE_WORDS));
-        health.save_away((list_max * PAGE_WORDS).saturating_sub(list.len()), &mut list);
+        let ended = |mut words: Vec<u32>| {
+            words.extend_from_slice(&rest);
+            health.save_away((list_max * PAGE_WORDS).saturating_sub(words.len()), &mut words);
+            words
+        };
         let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
         let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
-        let patches = (same && wanted == Extent::Changes).then(|| TableBlocks::changed(&store.table));
-        let list_blocks = list.len().div_ceil(PAGE_WORDS);
-        let fits = |table: &TableBlocks| (1 + table.count() + list_blocks) as u64 <= room;
-        let patches = patches.filter(fits);
-        let (extent, devices) = if patches.is_some() {
-            (Extent::Changes, self.devices.clone())
+        let of_changes = (same && wanted == Extent::Changes)
+            .then(|| {
+                let list = ListWords::changed(store, scheme);
+                let list = ListWords { words: ended(list.words), ..list };
+                (TableBlocks::changed(&store.table), list)
+            })
+            .filter(|(table, list)| {
+                (1 + table.count() + list.words.len().div_ceil(PAGE_WORDS)) as u64 <= room
+            });
+        let (extent, devices, table, list) = if let Some((table, list)) = of_changes {
+            (Extent::Changes, self.devices.clone(), table, list)
         } else {
             let first = (self.number as usize + 1) % n;
             let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
             let devices = ring.filter(|&dev| health.is_writable(dev)).take(copies).collect();
-            (wanted.max(Extent::Unsaved), devices)
+            let list = ListWords::whole(store, scheme);
+            let list = ListWords { words: ended(list.words), ..list };
+            (wanted.max(Extent::Unsaved), devices, TableBlocks::default(), list)
         };
         let mut image = Image::take(store, list, journal, extent, self, devices, through);
-        image.table = patches.unwrap_or_default();
+        image.table = table;
         assert!(
             image.kind == CheckpointKind::Incremental
                 || image.block_count() <= u64::from(store.config.full_blocks),
             "the full-checkpoint area is laid out for the largest state"
         );
         image
+    }
+}
+
+/// The list of a checkpoint.
+struct ListWords {
+    words: Vec<u32>,
+    /// Whether these are changes of the list before.
+    are_changes: bool,
+}
+
+impl ListWords {
+    /// What the next list is to have of the scheme, which from now on builds on it.
+    fn whole(store: &Store, scheme: &mut dyn Scheme) -> Self {
+        let mut words = Vec::new();
+        scheme.save(store, &mut words);
+        scheme.list_is_saved();
+        Self { words, are_changes: false }
+    }
+
+    /// What it is to have if the list before is to be had, too.
+    fn changed(store: &Store, scheme: &mut dyn Scheme) -> Self {
+        let mut words = Vec::new();
+        if scheme.save_changes(&mut words) {
+            return Self { words, are_changes: true };
+        }
+        Self::whole(store, scheme)
+    }
+
+    fn kind(&self) -> PageKind {
+        if self.are_changes { PageKind::Changes } else { PageKind::List }
     }
 }
 
@@ -169,8 +209,8 @@ pub struct Image {
     table: TableBlocks,
     /// Which slot of each directory page counts; its pages follow those of the table.
     root: Vec<u32>,
-    /// The scheme's list; its pages come last.
-    list: Vec<u32>,
+    /// Its pages come last.
+    list: ListWords,
     table_words: u64,
     log_head_block: u32,
     log_tail_block: u32,
@@ -195,7 +235,7 @@ impl Image {
     /// its snapshot.
     fn take(
         store: &mut Store,
-        list: Vec<u32>,
+        list: ListWords,
         journal: &Journal,
         extent: Extent,
         place: &CheckpointPlace,
@@ -245,7 +285,7 @@ impl Image {
 
     /// Pages after the header.
     fn page_count(&self) -> usize {
-        let [root, list] = [&self.root, &self.list].map(|words| words.len().div_ceil(PAGE_WORDS));
+        let [root, list] = [&self.root, &self.list.words].map(|words| words.len().div_ceil(PAGE_WORDS));
         self.table.count() + root + list
     }
 
@@ -366,7 +406,7 @@ impl Image {
                 let states = |page| store.table.next_state(page, self.number);
                 encode_page(stamp, &store.table.slots().directory(page, states), out)
             }
-            PageKind::Table | PageKind::Patches | PageKind::Root | PageKind::List => {
+            PageKind::Table | PageKind::Patches | PageKind::Root | PageKind::List | PageKind::Changes => {
                 encode_page(stamp, store.table.snapshot_page(page), out)
             }
         };
@@ -394,7 +434,7 @@ impl Image {
         let roots = self.root.len().div_ceil(PAGE_WORDS);
         let (kind, page, words) = match index.checked_sub(roots) {
             None => (PageKind::Root, index, &self.root),
-            Some(page) => (PageKind::List, page, &self.list),
+            Some(page) => (self.list.kind(), page, &self.list.words),
         };
         let rest = &words[page * PAGE_WORDS..];
         (kind, page, &rest[..rest.len().min(PAGE_WORDS)])
@@ -414,7 +454,7 @@ impl Image {
             base: self.base,
             through: self.through,
             table_words: self.table_words,
-            list_words: self.list.len() as u64,
+            list_words: self.list.words.len() as u64,
             page_count: stored(self.page_count()),
             log_head: self.log_head_block,
             log_tail: self.log_tail_block,

@@ -58,6 +58,16 @@ planted!(
     CheckpointUnsealed,
     /// Incremental checkpoints leave a changed page out.
     ForgetChangedPage,
+    /// Changes of the list leave out which stripes are clean.
+    ChangesKeepClean,
+    /// Changes of the list leave out which log stripes have ended.
+    ChangesKeepEnded,
+    /// Changes of the list leave out a further column of a stripe that was dirty before.
+    ChangesForgetColumn,
+    /// Changes of the list leave out that a version of a log stripe is covered no more.
+    ChangesForgetFate,
+    /// A start takes the newest changes of the list alone, on the full checkpoint's.
+    NewestChangesOnly,
     /// Discards take effect, but are not recorded.
     ForgetDiscard,
     /// Rebuild leaves live log stripes out.

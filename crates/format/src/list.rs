@@ -4,10 +4,19 @@
 //! first word has the item's kind in its highest byte and its counts below.
 
 use crate::layout::check_counter;
-use crate::names::{CodeTable, MemberFate};
+use crate::names::MemberFate;
 use crate::{FormatError, LCN_LIMIT, LogMember, StripeChunk};
 use block::{ChunkIndex, DevIndex, Epoch, Lcn, Seq, StripeId};
 use std::num::NonZeroU64;
+
+mod changes;
+mod items;
+
+pub(crate) use items::{ITEM_KINDS, ITEM_TABLES};
+
+pub use changes::{
+    Change, Changes, Fates, Numbers, fold_list, push_clean_stripes, push_ended_log_stripes, push_fates,
+};
 
 const DIRTY_STRIPE: u32 = 1;
 const LOG_STRIPE: u32 = 2;
@@ -15,89 +24,7 @@ const DELTA: u32 = 3;
 const SPACE: u32 = 4;
 const OPEN_STRIPE: u32 = 5;
 const MISSED: u32 = 6;
-
-pub(crate) const ITEM_KINDS: CodeTable = CodeTable {
-    title: "list item kind",
-    rows: &[
-        (1, "dirty stripe"),
-        (2, "log stripe"),
-        (3, "delta"),
-        (4, "space"),
-        (5, "open stripe"),
-        (6, "missed"),
-    ],
-};
-
-/// Word by word, what the items are.
-pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
-    (
-        "list item: dirty stripe",
-        &[
-            ("0", "1 << 24, plus the number of columns in the low 16 bits"),
-            ("1, 2", "data stripe, low word first"),
-            (
-                "3 ...",
-                "two words per column: `0xffffffff` = same as current, 0 = a column of zeros, else the chunk; its checksum",
-            ),
-        ],
-    ),
-    (
-        "list item: log stripe",
-        &[
-            ("0", "2 << 24, plus the number of log devices << 16, plus the number of members"),
-            ("1, 2", "sequence number of its record, low word first"),
-            ("3", "first block of the log chunk, on every log device"),
-            ("4 ...", "one word per log device: checksum of its log chunk"),
-            (
-                "...",
-                "four words per member: logical chunk number, low word first, with its fate in the highest byte; chunk index; checksum",
-            ),
-        ],
-    ),
-    (
-        "list item: delta",
-        &[
-            ("0", "3 << 24, plus the number of log devices << 16"),
-            ("1, 2", "data stripe, low word first"),
-            ("3", "first block of the log chunk, on every log device"),
-            ("4 ...", "one word per log device: checksum of its log chunk"),
-        ],
-    ),
-    (
-        "list item: space",
-        &[
-            ("0", "4 << 24, plus the main device"),
-            ("1", "chunks of it that are in use"),
-            ("2", "chunk at which the search for a free one goes on"),
-            ("3", "number of chunks that follow"),
-            ("4 ...", "one word each: chunks that are free, although their bits in the page area are set"),
-        ],
-    ),
-    (
-        "list item: open stripe",
-        &[
-            ("0", "5 << 24"),
-            ("1, 2", "sequence number of its newest record, low word first"),
-            ("3", "row"),
-            ("4", "first block of the parity so far, on every log device"),
-        ],
-    ),
-    (
-        "list item: missed",
-        &[
-            (
-                "0",
-                "6 << 24, plus 1 << 16 if it was whole when it left, plus the main device, which is out of service or being rebuilt",
-            ),
-            ("1", "serial of the member"),
-            ("2, 3", "epoch of the assembly in which it left, low word first; 0 = it is being rebuilt"),
-            ("4, 5", "nonce of that, or 0"),
-            ("6, 7", "update of the superblocks that it had when it left, or 0"),
-            ("8", "number of ranges that follow"),
-            ("9 ...", "two words each, in order: first chunk, and how many, that it may lack"),
-        ],
-    ),
-];
+const UPDATED_COLUMNS: u32 = 7;
 
 /// Words of an open stripe in the list.
 pub const OPEN_STRIPE_ITEM_WORDS: usize = 5;
@@ -112,6 +39,9 @@ const MEMBER_WORDS: usize = 4;
 const FATE_SHIFT: u32 = 24;
 const COLUMN_WORDS: usize = 2;
 const RANGE_WORDS: usize = 2;
+const COLUMNS_PER_WORD: usize = u32::BITS as usize;
+/// As a version in [`ListItem::DirtyStripe`]: the column was not updated.
+const SAME: StripeChunk = StripeChunk { chunk: ChunkIndex::new(u32::MAX), crc: 0 };
 
 /// An entry of the list.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,6 +53,15 @@ pub enum ListItem {
         /// For each data column what the parity covers; chunk `u32::MAX` = the current one, 0 = a column of
         /// zeros.
         committed: Vec<StripeChunk>,
+    },
+    /// The same, where most columns are not updated.
+    UpdatedColumns {
+        /// The stripe.
+        stripe: StripeId,
+        /// How many data columns it has.
+        columns: u16,
+        /// Those that were updated, in order, each with what the parity covers; 0 = a column of zeros.
+        committed: Vec<(u16, StripeChunk)>,
     },
     /// A log stripe that is still needed.
     LogStripe {
@@ -203,7 +142,9 @@ impl ListItem {
     /// Checks what a reader will check of the numbers.
     fn check(&self) -> Result<(), FormatError> {
         match self {
-            Self::DirtyStripe { stripe, .. } | Self::Delta { stripe, .. } => check_stripe(*stripe),
+            Self::DirtyStripe { stripe, .. }
+            | Self::UpdatedColumns { stripe, .. }
+            | Self::Delta { stripe, .. } => check_stripe(*stripe),
             Self::LogStripe { first_seq, members, .. } => {
                 check_log_stripe(*first_seq)?;
                 members.iter().try_for_each(|(member, _)| check_member(member))
@@ -221,6 +162,12 @@ impl ListItem {
         match self {
             Self::DirtyStripe { stripe, committed } => {
                 push_dirty_stripe(words, *stripe, committed.iter().copied());
+            }
+            Self::UpdatedColumns { stripe, columns, committed } => {
+                let mut left = committed.iter().copied().peekable();
+                let version = |column| left.next_if(|&(next, _)| next == column).map(|(_, version)| version);
+                push_updated_columns(words, *stripe, (0..*columns).map(version));
+                assert!(left.next().is_none(), "updated columns are in order");
             }
             Self::LogStripe { first_seq, log_block, log_crcs, members } => {
                 push_log_stripe(words, (*first_seq, *log_block), log_crcs, members.iter().copied());
@@ -255,8 +202,40 @@ impl ListItem {
     }
 }
 
-/// Appends the words of [`ListItem::DirtyStripe`], of which there are many.
-pub fn push_dirty_stripe(
+/// Appends the words of [`ListItem::UpdatedColumns`], of which there are many: of each column what the parity
+/// covers, if it was updated.
+pub fn push_updated_columns(
+    words: &mut Vec<u32>,
+    stripe: StripeId,
+    committed: impl ExactSizeIterator<Item = Option<StripeChunk>>,
+) {
+    assert_readable(check_stripe(stripe));
+    let count = u16::try_from(committed.len()).expect("a stripe has at most 255 columns");
+    let bit_words = bit_words(count);
+    let [low, high] = split(stripe.get());
+    let bits_count = u32::from(u8::try_from(bit_words).expect("a stripe has at most 255 columns"));
+    words.extend([UPDATED_COLUMNS << 24 | bits_count << 16 | u32::from(count), low, high]);
+    let bits = words.len();
+    words.resize(bits + bit_words, 0);
+    for (column, version) in committed.enumerate() {
+        let Some(StripeChunk { chunk, crc }) = version else { continue };
+        words[bits + column / COLUMNS_PER_WORD] |= 1 << (column % COLUMNS_PER_WORD);
+        words.extend([chunk.get(), crc]);
+    }
+}
+
+/// Words of [`ListItem::UpdatedColumns`] with so many columns, of which so many were updated.
+pub const fn updated_columns_words(columns: u64, updated: u64) -> u64 {
+    3 + columns.div_ceil(u32::BITS as u64) + COLUMN_WORDS as u64 * updated
+}
+
+/// Words that have a bit for each column.
+fn bit_words(columns: u16) -> usize {
+    usize::from(columns).div_ceil(COLUMNS_PER_WORD)
+}
+
+/// Appends the words of [`ListItem::DirtyStripe`].
+fn push_dirty_stripe(
     words: &mut Vec<u32>,
     stripe: StripeId,
     committed: impl ExactSizeIterator<Item = StripeChunk>,
@@ -337,7 +316,7 @@ pub struct List<'a>(&'a [u32]);
 /// A [`ListItem`] as it lies in its list.
 #[derive(Clone, Copy, Debug)]
 pub enum ItemRef<'a> {
-    /// See [`ListItem::DirtyStripe`].
+    /// See [`ListItem::DirtyStripe`] and [`ListItem::UpdatedColumns`].
     DirtyStripe {
         /// The stripe.
         stripe: StripeId,
@@ -411,13 +390,53 @@ impl<'a> Ranges<'a> {
 
 /// Versions of columns, as they lie in a list.
 #[derive(Clone, Copy, Debug)]
-pub struct Versions<'a>(&'a [u32]);
+pub struct Versions<'a> {
+    columns: u16,
+    /// Bits of those that follow, if not all do.
+    bits: Option<&'a [u32]>,
+    words: &'a [u32],
+}
 
 impl<'a> Versions<'a> {
-    /// One for each column.
+    /// One for each column; chunk `u32::MAX` = it was not updated.
     pub fn iter(self) -> impl ExactSizeIterator<Item = StripeChunk> + Clone + use<'a> {
-        let version = |words: &[u32]| StripeChunk { chunk: ChunkIndex::new(words[0]), crc: words[1] };
-        self.0.chunks_exact(COLUMN_WORDS).map(version)
+        let Self { columns, bits, words } = self;
+        let mut left = words.chunks_exact(COLUMN_WORDS);
+        let there = move |column: usize| {
+            bits.is_none_or(|bits| bits[column / COLUMNS_PER_WORD] >> (column % COLUMNS_PER_WORD) & 1 == 1)
+        };
+        (0..usize::from(columns)).map(move |column| match there(column).then(|| left.next()).flatten() {
+            Some(words) => StripeChunk { chunk: ChunkIndex::new(words[0]), crc: words[1] },
+            None => SAME,
+        })
+    }
+
+    fn check(self) -> Result<(), FormatError> {
+        let Some(bits) = self.bits else { return Ok(()) };
+        let refused = |what: &'static str, found: u64, expected: &'static str| {
+            Err(FormatError::Malformed { what, found, expected })
+        };
+        let spare = bits.len() * COLUMNS_PER_WORD - usize::from(self.columns);
+        let last = bits.last().copied().unwrap_or_default();
+        if u64::from(last) >> (COLUMNS_PER_WORD - spare) != 0 {
+            return refused(
+                "bits of columns in a checkpoint list",
+                last.into(),
+                "none behind the last column",
+            );
+        }
+        match self.words.chunks_exact(COLUMN_WORDS).find(|words| words[0] == u32::MAX) {
+            Some(words) => refused("chunk of a column in a checkpoint list", words[0].into(), "one that is"),
+            None => Ok(()),
+        }
+    }
+
+    fn to_item(self, stripe: StripeId) -> ListItem {
+        if self.bits.is_none() {
+            return ListItem::DirtyStripe { stripe, committed: self.iter().collect() };
+        }
+        let updated = (0..self.columns).zip(self.iter()).filter(|&(_, version)| version != SAME);
+        ListItem::UpdatedColumns { stripe, columns: self.columns, committed: updated.collect() }
     }
 }
 
@@ -461,7 +480,8 @@ impl ItemRef<'_> {
     /// Checks what [`ListItem::encode`] checks.
     fn check(&self) -> Result<(), FormatError> {
         match *self {
-            Self::DirtyStripe { stripe, .. } | Self::Delta { stripe, .. } => check_stripe(stripe),
+            Self::DirtyStripe { stripe, committed } => check_stripe(stripe).and(committed.check()),
+            Self::Delta { stripe, .. } => check_stripe(stripe),
             Self::LogStripe { first_seq, members, .. } => {
                 let mut members = members.0.chunks_exact(MEMBER_WORDS).map(member);
                 members.try_for_each(|read| read.map(|_| ()))?;
@@ -482,9 +502,7 @@ impl ItemRef<'_> {
     /// The same as a value of its own.
     fn to_item(self) -> ListItem {
         match self {
-            Self::DirtyStripe { stripe, committed } => {
-                ListItem::DirtyStripe { stripe, committed: committed.iter().collect() }
-            }
+            Self::DirtyStripe { stripe, committed } => committed.to_item(stripe),
             Self::LogStripe { first_seq, log_block, log_crcs, members } => ListItem::LogStripe {
                 first_seq,
                 log_block,
@@ -544,7 +562,11 @@ impl<'a> Reader<'a> {
         Ok(match u32::from(kind) {
             DIRTY_STRIPE if log_count == 0 => ItemRef::DirtyStripe {
                 stripe: StripeId::new(self.take_u64()?),
-                committed: Versions(self.take(count * COLUMN_WORDS)?),
+                committed: Versions {
+                    columns: u16::from_le_bytes([counts_low, counts_high]),
+                    bits: None,
+                    words: self.take(count * COLUMN_WORDS)?,
+                },
             },
             DIRTY_STRIPE => {
                 return refused("log devices of a dirty stripe in a checkpoint list", log_count.into(), "0");
@@ -579,7 +601,19 @@ impl<'a> Reader<'a> {
                 let ranges = Ranges(self.take(count.saturating_mul(RANGE_WORDS))?);
                 ItemRef::Missed { dev, serial, left, ranges }
             }
-            found => return refused("kind of an item of a checkpoint list", found.into(), "1 to 6"),
+            UPDATED_COLUMNS => {
+                let columns = u16::from_le_bytes([counts_low, counts_high]);
+                if usize::from(log_count) != bit_words(columns) {
+                    let what = "words of bits of a dirty stripe in a checkpoint list";
+                    return refused(what, log_count.into(), "a bit for each column");
+                }
+                let stripe = StripeId::new(self.take_u64()?);
+                let bits = self.take(log_count.into())?;
+                let updated = bits.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
+                let words = self.take(updated * COLUMN_WORDS)?;
+                ItemRef::DirtyStripe { stripe, committed: Versions { columns, bits: Some(bits), words } }
+            }
+            found => return refused("kind of an item of a checkpoint list", found.into(), "1 to 7"),
         })
     }
 

@@ -175,6 +175,8 @@ codes!(
         Directory = 4, "directory";
         /// Which slot of each directory page counts.
         Root = 5, "root";
+        /// What changed of the list since the checkpoint before, in an incremental checkpoint.
+        Changes = 6, "changes of the list";
     }
 );
 

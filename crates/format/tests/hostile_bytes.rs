@@ -8,7 +8,7 @@
 mod samples;
 
 use block::{Random as _, SplitMix};
-use format::{FormatError, crc32c, decode_list, looks_like_member};
+use format::{Changes, FormatError, crc32c, decode_list, fold_list, looks_like_member};
 use proptest::prelude::*;
 use samples::{BLOCK_BYTES, Place, Sample};
 use std::collections::BTreeMap;
@@ -172,7 +172,7 @@ proptest! {
             prop_oneof![
                 any::<u32>(),
                 0..4u32,
-                (1..3u32, 0..3u32, 0..6u32).prop_map(|(kind, logs, count)| kind << 24 | logs << 16 | count),
+                (1..11u32, 0..3u32, 0..6u32).prop_map(|(kind, logs, count)| kind << 24 | logs << 16 | count),
             ],
             0..200,
         )
@@ -183,6 +183,27 @@ proptest! {
                 item.encode(&mut again);
             }
             prop_assert_eq!(again, words);
+        }
+    }
+
+    /// The same of changes, which are taken on a list that is one.
+    #[test]
+    fn arbitrary_changes_are_refused_or_give_a_list(
+        words in prop::collection::vec(
+            prop_oneof![
+                any::<u32>(),
+                0..4u32,
+                (1..11u32, 0..2u32, 0..6u32).prop_map(|(kind, logs, count)| kind << 24 | logs << 16 | count),
+            ],
+            0..60,
+        )
+    ) {
+        let is_read = Changes::read(&words).is_ok();
+        let base = samples::list_words();
+        let folded = fold_list(&base, [&*words].into_iter());
+        prop_assert!(is_read || folded.is_err());
+        if let Ok(folded) = folded {
+            prop_assert!(decode_list(&folded).is_ok());
         }
     }
 }

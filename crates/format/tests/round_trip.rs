@@ -317,6 +317,13 @@ fn list_item() -> impl Strategy<Value = ListItem> {
     prop_oneof![
         (stripe(), vec(stripe_chunk(), 0..20))
             .prop_map(|(stripe, committed)| ListItem::DirtyStripe { stripe, committed }),
+        (stripe(), vec(proptest::option::of(stripe_chunk()), 0..70)).prop_map(|(stripe, versions)| {
+            let columns = u16::try_from(versions.len()).unwrap();
+            let is_one = |version: &StripeChunk| version.chunk.get() != u32::MAX;
+            let committed = (0..columns).zip(versions);
+            let committed = committed.filter_map(|(column, version)| Some((column, version.filter(is_one)?)));
+            ListItem::UpdatedColumns { stripe, columns, committed: committed.collect() }
+        }),
         (seq(), chunk(), vec(any::<u32>(), 0..5), vec((log_member(), fate()), 0..20)).prop_map(
             |(first_seq, log_block, log_crcs, members)| ListItem::LogStripe {
                 first_seq,

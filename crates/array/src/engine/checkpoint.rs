@@ -177,7 +177,7 @@ impl Checkpointer {
         let mut image = core.board.checkpoint.place.choose(
             wanted,
             &mut core.store,
-            &*core.scheme,
+            &mut *core.scheme,
             &core.journal,
             &core.health,
             core.jobs.retired,

@@ -4,6 +4,7 @@ use super::partial::Partial;
 use crate::health::Health;
 use crate::image::CheckpointPlace;
 use crate::older::{Contradiction, Inconsistency};
+use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, is_present};
 use crate::saved::SavedPages;
 use crate::scheme::Scheme;
@@ -11,9 +12,9 @@ use crate::store::Store;
 use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, List,
-    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header, decode_page,
-    decode_patches,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, FormatError, GroupBits,
+    INCREMENTAL_AREA, List, PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock,
+    decode_checkpoint_header, decode_page, decode_patches, fold_list,
 };
 
 /// Blocks read at once.
@@ -40,6 +41,34 @@ pub(super) struct Loaded {
     pub config_seq: u64,
     /// The full one, if too few members hold it.
     pub partial: Option<Partial>,
+}
+
+/// The list of a full checkpoint, or of an incremental one that has it as a whole, and changes of it.
+struct Lists {
+    whole: Vec<u32>,
+    changes: Vec<Vec<u32>>,
+}
+
+impl Lists {
+    /// The list of the next checkpoint of the chain.
+    fn push(&mut self, list: Vec<u32>, are_changes: bool) {
+        if !are_changes {
+            *self = Self { whole: list, changes: Vec::new() };
+            return;
+        }
+        if planted(Planted::NewestChangesOnly) {
+            self.changes.clear();
+        }
+        self.changes.push(list);
+    }
+
+    /// All of it together.
+    fn fold(self) -> Result<Vec<u32>, FormatError> {
+        if self.changes.is_empty() {
+            return Ok(self.whole);
+        }
+        fold_list(&self.whole, self.changes.iter().map(Vec::as_slice))
+    }
 }
 
 struct Source<'a> {
@@ -100,7 +129,8 @@ pub(super) fn load(
         }
         store.table.clear_unsaved();
         let partial = Partial::of(header, (&root, &list), &devices, health);
-        let (newest, next, list) = source.load_incrementals(header, list, store, &mut devices);
+        let (newest, next, lists) = source.load_incrementals(header, list, store, &mut devices);
+        let list = lists.fold().map_err(|cause| Inconsistency::List { checkpoint: newest.number, cause })?;
         let saved = source.saved(header.number);
         let place = CheckpointPlace {
             number: newest.number,
@@ -134,6 +164,7 @@ pub(super) fn take_list(
     }
     let list = List::read(list).map_err(|cause| Inconsistency::List { checkpoint, cause })?;
     scheme.load(store, list).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
+    scheme.list_is_saved();
     store.table.clear_changed();
     store.load_space(list).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
     settle_space(scheme, store).map_err(|cause| Inconsistency::State { checkpoint, cause })
@@ -160,7 +191,7 @@ fn patches_of<'a>(blocks: &'a [Page], table: &Table) -> Option<Vec<Patch<'a>>> {
                 patches.push(Patch { index: *index as usize, groups: GroupBits::all(), words });
             }
             PageKind::Patches => patches.append(&mut decode_patches(words).ok()?),
-            PageKind::Root | PageKind::List => {}
+            PageKind::Root | PageKind::List | PageKind::Changes => {}
             PageKind::Table | PageKind::Directory => return None,
         }
     }
@@ -232,7 +263,7 @@ impl Source<'_> {
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere
     /// whole. A device whose copy has a bad page is taken off `devices`. Patches that change the table back
-    /// go to `replaced`.
+    /// go to `replaced`. Returns whether its list is one of changes.
     fn load_pages(
         &mut self,
         copies: &[CheckpointHeader],
@@ -240,7 +271,7 @@ impl Source<'_> {
         (root, list): (&mut Vec<u32>, &mut Vec<u32>),
         devices: &mut Vec<DevIndex>,
         mut replaced: Option<&mut Vec<u32>>,
-    ) -> Option<()> {
+    ) -> Option<bool> {
         let header = copies.first()?;
         let list_words = usize::try_from(header.list_words).ok()?;
         list.clear();
@@ -250,7 +281,7 @@ impl Source<'_> {
         if header.kind == CheckpointKind::Full {
             root.resize(store.table.slots().root_words(), 0);
         }
-        let mut page = 0;
+        let (mut page, mut are_changes) = (0, false);
         while page < header.page_count {
             let mut whole = self.read_stretches(copies, page, devices);
             let count = whole.len() as u32;
@@ -271,6 +302,11 @@ impl Source<'_> {
                 let into = match kind {
                     PageKind::Root => &mut *root,
                     PageKind::List => &mut *list,
+                    PageKind::Changes if header.kind == CheckpointKind::Incremental => {
+                        are_changes = true;
+                        &mut *list
+                    }
+                    PageKind::Changes => return None,
                     PageKind::Table | PageKind::Patches | PageKind::Directory => continue,
                 };
                 let start = *index as usize * PAGE_WORDS;
@@ -278,7 +314,7 @@ impl Source<'_> {
             }
             page += count;
         }
-        Some(())
+        Some(are_changes)
     }
 
     /// Changes pages of the table, which are brought in together; adds patches to `replaced` that change them
@@ -408,27 +444,29 @@ impl Source<'_> {
     fn load_incrementals(
         &mut self,
         full: CheckpointHeader,
-        mut list: Vec<u32>,
+        list: Vec<u32>,
         store: &mut Store,
         devices: &mut Vec<DevIndex>,
-    ) -> (CheckpointHeader, u32, Vec<u32>) {
-        let (mut newest, mut next) = (full, 0);
+    ) -> (CheckpointHeader, u32, Lists) {
+        let (mut newest, mut next, mut lists) = (full, 0, Lists { whole: list, changes: Vec::new() });
         loop {
             let copies = self.next_in_chain(&newest, next);
-            let Some(&header) = copies.first() else { return (newest, next, list) };
+            let Some(&header) = copies.first() else { return (newest, next, lists) };
             let (mut root, mut its_list) = (Vec::new(), Vec::new());
             let mut replaced = Vec::new();
             self.base = full.number;
-            let lists = (&mut root, &mut its_list);
-            if self.load_pages(&copies, store, lists, devices, Some(&mut replaced)).is_none() {
+            let into = (&mut root, &mut its_list);
+            let loaded = self.load_pages(&copies, store, into, devices, Some(&mut replaced));
+            let Some(are_changes) = loaded else {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
                 let replaced = decode_patches(&replaced).expect("patches of ours can be read");
                 replaced.iter().rev().for_each(|patch| store.table.apply_patch(patch));
                 self.pageless.push(header);
-                return (newest, next, list);
-            }
+                return (newest, next, lists);
+            };
             devices.retain(|&dev| copies.iter().any(|copy| copy.dev == dev));
-            (newest, list) = (header, its_list);
+            lists.push(its_list, are_changes);
+            newest = header;
             next += 1 + header.page_count;
         }
     }

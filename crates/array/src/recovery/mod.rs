@@ -232,7 +232,7 @@ pub(crate) fn write_checkpoint(
     let mut image = parts.checkpoint.choose(
         Extent::Changes,
         &mut parts.store,
-        &*parts.scheme,
+        &mut *parts.scheme,
         &parts.journal,
         &parts.health,
         through,

@@ -223,6 +223,15 @@ pub trait Scheme: Send {
     /// else stands still meanwhile.
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
+    /// Of the same what changed since the list that was said last: appends changes of that
+    /// ([`format::Changes`]), which the next list builds on. `false` if it is said as a whole each time.
+    fn save_changes(&mut self, _words: &mut Vec<u32>) -> bool {
+        false
+    }
+
+    /// What [`Scheme::save`] gives now, or what was loaded, is what the next changes build on.
+    fn list_is_saved(&mut self) {}
+
     /// Loads the items that [`Scheme::save`] gave. The table is already loaded, but for the pages of it that
     /// are absent: [`Scheme::check_page`] looks at them.
     fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction>;

@@ -27,6 +27,16 @@ fn items() -> Vec<ListItem> {
             ],
         },
         ListItem::DirtyStripe { stripe: StripeId::new(0), committed: vec![] },
+        ListItem::UpdatedColumns {
+            stripe: StripeId::new(77),
+            columns: 70,
+            committed: vec![
+                (0, version(0, 0)),
+                (31, version(5, 6)),
+                (32, version(7, 8)),
+                (69, version(1, 2)),
+            ],
+        },
         ListItem::Delta {
             stripe: StripeId::new(1 << 33),
             log_block: ChunkIndex::new(8),
@@ -69,7 +79,7 @@ fn items_round_trip_one_after_another() {
 #[test]
 fn a_list_cut_anywhere_but_between_items_is_refused() {
     let whole = words(&items());
-    let ends: Vec<usize> = (0..=8).map(|count| words(&items()[..count]).len()).collect();
+    let ends: Vec<usize> = (0..=9).map(|count| words(&items()[..count]).len()).collect();
     for cut in 0..=whole.len() {
         let read = decode_list(&whole[..cut]);
         assert_eq!(read.is_ok(), ends.contains(&cut), "cut at word {cut}: {read:?}");
@@ -79,7 +89,7 @@ fn a_list_cut_anywhere_but_between_items_is_refused() {
 #[test]
 fn wrong_kinds_and_numbers_are_refused_by_name() {
     let error = |words: &[u32]| decode_list(words).unwrap_err().to_string();
-    assert_eq!(error(&[0]), "kind of an item of a checkpoint list: found 0, expected 1 to 6");
+    assert_eq!(error(&[0]), "kind of an item of a checkpoint list: found 0, expected 1 to 7");
     assert!(error(&[4 << 24, 9, 1, 2, 5]).starts_with("words left for an item"));
     assert!(error(&[4 << 24 | 1 << 16, 9, 1, 0]).starts_with("kind of an item"));
     assert!(error(&[1 << 24 | 1 << 16, 0, 0]).starts_with("log devices of a dirty stripe"));
@@ -91,6 +101,9 @@ fn wrong_kinds_and_numbers_are_refused_by_name() {
     assert!(error(&[6 << 24, 1, 0, 0, 0, 0, 0, 0, 1, 5]).starts_with("words left for an item"));
     assert!(error(&[3 << 24, 0, 1 << 16, 1]).starts_with("stripe of a checkpoint list"));
     assert!(error(&[1 << 24, 0, 1 << 16]).starts_with("stripe of a checkpoint list: found 281474976710656"));
+    assert!(error(&[7 << 24 | 3, 0, 0]).starts_with("words of bits of a dirty stripe"));
+    assert!(error(&[7 << 24 | 1 << 16 | 3, 0, 0, 1 << 3, 1, 1]).starts_with("bits of columns"));
+    assert!(error(&[7 << 24 | 1 << 16 | 3, 0, 0, 1, u32::MAX, 1]).starts_with("chunk of a column"));
     assert!(error(&[2 << 24, 0, 1 << 31, 1]).starts_with("sequence number of a log stripe"));
     assert!(
         error(&[2 << 24 | 1, 0, 0, 1, 0, 1 << 24 | 1 << 16, 1, 0])

@@ -11,7 +11,7 @@ use format::{
     InPlacePiece, LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, Moved, PAGE_AREA,
     PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard,
     StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, decode_patches,
-    encode_page,
+    encode_page, push_clean_stripes, push_ended_log_stripes, push_fates,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -125,6 +125,8 @@ pub fn all() -> Vec<Sample> {
     samples.extend([root, list]);
     samples.push(page("page-list-open-stripe", PageKind::List, 5, &open_stripe_words()).0);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
+    samples.push(page("page-list-updated-columns", PageKind::List, 6, &updated_columns_words()).0);
+    samples.push(page("page-changes", PageKind::Changes, 8, &change_words()).0);
     samples.push(page("page-patches", PageKind::Patches, 4, &patch_words()).0);
     samples
 }
@@ -361,7 +363,7 @@ fn table_words() -> Vec<u32> {
     (0..1000).map(|i: u32| i.wrapping_mul(0x9e37_79b9)).collect()
 }
 
-fn list_words() -> Vec<u32> {
+pub fn list_words() -> Vec<u32> {
     let mut words = Vec::new();
     let version = |chunk, crc| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
     let member =
@@ -379,6 +381,25 @@ fn list_words() -> Vec<u32> {
         ],
     }
     .encode(&mut words);
+    words
+}
+
+fn updated_columns_words() -> Vec<u32> {
+    let mut words = Vec::new();
+    let version = |chunk, crc| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
+    let committed = vec![(0, version(41, 0xcccc_0041)), (39, StripeChunk::NONE)];
+    ListItem::UpdatedColumns { stripe: StripeId::new(81), columns: 40, committed }.encode(&mut words);
+    words
+}
+
+/// Of [`list_words`].
+fn change_words() -> Vec<u32> {
+    let mut words = Vec::new();
+    push_clean_stripes(&mut words, [80, 1 << 40].into_iter().map(StripeId::new));
+    push_ended_log_stripes(&mut words, [7000, 8000].into_iter().map(Seq::new));
+    words.extend(updated_columns_words());
+    let fates = [MemberFate::Covered, MemberFate::Superseded, MemberFate::Newest];
+    push_fates(&mut words, Seq::new(8999), fates.into_iter());
     words
 }
 

@@ -9,9 +9,9 @@ use crate::error::Error;
 use crate::open::{Candidate, look_at, look_at_slice};
 use block::{ChunkIndex, DevIndex, Epoch, META_BYTES};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, CheckpointHeader, FormatError, Frame, FrameExpect,
-    INCREMENTAL_AREA, ListItem, Page, PageExpect, PageKind, Role, Superblock, decode_checkpoint_header,
-    decode_frame, decode_list, decode_page,
+    ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, Change, Changes, CheckpointHeader, FormatError, Frame,
+    FrameExpect, INCREMENTAL_AREA, ItemRef, ListItem, Page, PageExpect, PageKind, Role, Superblock,
+    decode_checkpoint_header, decode_frame, decode_list, decode_page,
 };
 use std::collections::HashSet;
 use std::fs::File;
@@ -47,17 +47,19 @@ pub struct Checkpoint {
     pub patch_pages: u32,
     /// Pages of the list.
     pub list_pages: u32,
+    /// Pages of changes of the list since the checkpoint before.
+    pub change_pages: u32,
     /// Pages that are not what they should be, with the first reason.
     pub bad_pages: u32,
     /// The first reason.
     pub first_bad: Option<FormatError>,
     /// Whether the header's checksum over the pages fits them.
     pub body_matches: bool,
-    /// What the list says, when all of it is there.
+    /// What the list says, or the changes of it, when all of that is there.
     pub list: Option<ListSummary>,
 }
 
-/// The list of a checkpoint.
+/// The list of a checkpoint, or what changed of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ListSummary {
     /// Stripes whose parity is older than their data.
@@ -66,6 +68,12 @@ pub struct ListSummary {
     pub log_stripes: u64,
     /// Log chunks with changes of parity in use, on each log device.
     pub deltas: u64,
+    /// Stripes that are dirty no more; in changes alone.
+    pub clean_stripes: u64,
+    /// Log stripes that are needed no more; in changes alone.
+    pub ended_log_stripes: u64,
+    /// Log stripes whose members have other fates; in changes alone.
+    pub changed_log_stripes: u64,
 }
 
 /// The frames of a journal ring or log region.
@@ -195,6 +203,7 @@ impl Source<'_> {
             root_pages: 0,
             patch_pages: 0,
             list_pages: 0,
+            change_pages: 0,
             bad_pages: 0,
             first_bad: None,
             body_matches: false,
@@ -234,6 +243,10 @@ impl Source<'_> {
                             checkpoint.list_pages += 1;
                             list.extend(words);
                         }
+                        PageKind::Changes => {
+                            checkpoint.change_pages += 1;
+                            list.extend(words);
+                        }
                     }
                 }
                 Err(error) => {
@@ -244,7 +257,10 @@ impl Source<'_> {
         }
         checkpoint.body_matches = checkpoint.bad_pages == 0 && body.finish() == header.body_crc;
         if checkpoint.bad_pages == 0 && list.len() as u64 == header.list_words {
-            checkpoint.list = decode_list(&list).ok().map(|items| summarise(&items));
+            checkpoint.list = match checkpoint.change_pages {
+                0 => decode_list(&list).ok().map(|items| summarise(&items)),
+                _ => Changes::read(&list).ok().map(summarise_changes),
+            };
         }
     }
 
@@ -309,13 +325,32 @@ fn summarise(items: &[ListItem]) -> ListSummary {
     let mut changed = HashSet::new();
     for item in items {
         match item {
-            ListItem::DirtyStripe { .. } => summary.dirty_stripes += 1,
+            ListItem::DirtyStripe { .. } | ListItem::UpdatedColumns { .. } => summary.dirty_stripes += 1,
             ListItem::LogStripe { .. } | ListItem::OpenStripe { .. } => summary.log_stripes += 1,
             ListItem::Delta { stripe, .. } => {
                 summary.deltas += 1;
                 summary.dirty_stripes += u64::from(changed.insert(*stripe));
             }
             ListItem::Space { .. } | ListItem::Missed { .. } => {}
+        }
+    }
+    summary
+}
+
+fn summarise_changes(changes: Changes<'_>) -> ListSummary {
+    let mut summary = ListSummary::default();
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    for change in changes.iter() {
+        match change {
+            Change::Item(ItemRef::DirtyStripe { .. }, _) => summary.dirty_stripes += 1,
+            Change::Item(ItemRef::LogStripe { .. } | ItemRef::OpenStripe { .. }, _) => {
+                summary.log_stripes += 1
+            }
+            Change::Item(ItemRef::Delta { .. }, _) => summary.deltas += 1,
+            Change::Item(ItemRef::Space { .. } | ItemRef::Missed { .. }, _) => {}
+            Change::CleanStripes(stripes) => summary.clean_stripes += number(stripes.iter().len()),
+            Change::EndedLogStripes(seqs) => summary.ended_log_stripes += number(seqs.iter().len()),
+            Change::Fates { .. } => summary.changed_log_stripes += 1,
         }
     }
     summary

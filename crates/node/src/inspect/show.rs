@@ -78,7 +78,7 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
     line(
         out,
         format_args!(
-            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, patches {}, root {}, list {})",
+            "  {place}: {} checkpoint {} on {}, epoch {}, records up to {}, {} pages (table {}, patches {}, root {}, list {}, changes of the list {})",
             header.kind,
             header.number,
             header.base,
@@ -88,7 +88,8 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
             checkpoint.table_pages,
             checkpoint.patch_pages,
             checkpoint.root_pages,
-            checkpoint.list_pages
+            checkpoint.list_pages,
+            checkpoint.change_pages
         ),
     );
     if let Some(list) = checkpoint.list {
@@ -97,6 +98,15 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
             format_args!(
                 "      {} dirty stripes, {} log stripes, {} deltas",
                 list.dirty_stripes, list.log_stripes, list.deltas
+            ),
+        );
+    }
+    if let Some(list) = checkpoint.list.filter(|_| checkpoint.change_pages > 0) {
+        line(
+            out,
+            format_args!(
+                "      since the checkpoint before {} stripes clean, {} log stripes ended, {} changed",
+                list.clean_stripes, list.ended_log_stripes, list.changed_log_stripes
             ),
         );
     }
@@ -206,12 +216,16 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
             "patch_pages": checkpoint.patch_pages,
             "root_pages": checkpoint.root_pages,
             "list_pages": checkpoint.list_pages,
+            "change_pages": checkpoint.change_pages,
             "bad_pages": checkpoint.bad_pages,
             "first_bad": checkpoint.first_bad.as_ref().map(ToString::to_string),
             "body_matches": checkpoint.body_matches,
             "dirty_stripes": checkpoint.list.map(|list| list.dirty_stripes),
             "log_stripes": checkpoint.list.map(|list| list.log_stripes),
             "deltas": checkpoint.list.map(|list| list.deltas),
+            "clean_stripes": checkpoint.list.map(|list| list.clean_stripes),
+            "ended_log_stripes": checkpoint.list.map(|list| list.ended_log_stripes),
+            "changed_log_stripes": checkpoint.list.map(|list| list.changed_log_stripes),
             "log_head": header.log_head,
             "log_tail": header.log_tail,
         }),

@@ -3,6 +3,7 @@
 
 use super::bits::StripeBits;
 use crate::hash::StripeMap;
+use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
@@ -14,6 +15,8 @@ use std::ops::Range;
 const PLACE_BYTES: u64 = 16;
 const UPDATED_BYTES: u64 = size_of::<Updated>() as u64;
 const STRIPE_BYTES: u64 = size_of::<StripeId>() as u64;
+/// Bytes of what the last list says of a stripe, and of its place among those that changed.
+const MARK_BYTES: u64 = size_of::<Saved>() as u64 + size_of::<u32>() as u64;
 /// Dirty stripes among which is chosen what to commit first.
 const CHOICE_MAX: usize = 1 << 15;
 /// As a committed version: the column was not updated since the last commit.
@@ -26,6 +29,17 @@ pub struct Updated {
     pub committed: StripeChunk,
     /// Where the newest version is among the members of log stripes; [`NO_OWNER`] if the column is zeros now.
     pub owner: u32,
+}
+
+/// What the last list of a checkpoint says of a dirty stripe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Saved {
+    /// Nothing, and it stands among those that changed if it is there.
+    No,
+    /// What is known of it.
+    Yes,
+    /// Something else; it stands among those that changed.
+    Changed,
 }
 
 /// What is no place of a member.
@@ -53,9 +67,17 @@ pub struct DirtyStripes {
     stripes: Vec<StripeId>,
     /// k entries per place.
     columns: Vec<Updated>,
+    /// By place.
+    saved: Vec<Saved>,
+    /// Places of those that the last list does not have as they are; some may be free or taken again.
+    changed: Vec<u32>,
+    /// What the last list has that is clean since; it may be dirty again.
+    cleaned: Vec<StripeId>,
     free: Vec<u32>,
     queue: DirtyQueue,
     count: u64,
+    /// Columns of all dirty stripes that were updated.
+    updated_total: u64,
 }
 
 impl DirtyStripes {
@@ -67,9 +89,13 @@ impl DirtyStripes {
             place: StripeMap::default(),
             stripes: Vec::new(),
             columns: Vec::new(),
+            saved: Vec::new(),
+            changed: Vec::new(),
+            cleaned: Vec::new(),
             free: Vec::new(),
             queue: DirtyQueue::default(),
             count: 0,
+            updated_total: 0,
         }
     }
 
@@ -80,7 +106,7 @@ impl DirtyStripes {
         SchemeMemory {
             fixed_bytes,
             dynamic_bytes: bits_bytes
-                + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 3 * STRIPE_BYTES),
+                + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 4 * STRIPE_BYTES + MARK_BYTES),
             placement_bytes: 0,
         }
     }
@@ -129,6 +155,7 @@ impl DirtyStripes {
                     None => {
                         self.stripes.push(stripe);
                         self.columns.resize(self.columns.len() + self.data_count, UNCHANGED);
+                        self.saved.push(Saved::No);
                         u32::try_from(self.stripes.len() - 1).expect("fewer dirty stripes than chunk indices")
                     }
                 };
@@ -141,9 +168,51 @@ impl DirtyStripes {
         let updated = &mut self.columns[place * self.data_count + column];
         if updated.committed == SAME {
             *updated = Updated { committed: old, owner };
+            self.updated_total += 1;
+            if self.saved[place] == Saved::Yes {
+                self.mark_changed(place, Saved::Changed);
+            }
             return None;
         }
         Some(std::mem::replace(&mut updated.owner, owner))
+    }
+
+    fn mark_changed(&mut self, place: usize, saved: Saved) {
+        if planted(Planted::ChangesForgetColumn) && saved == Saved::Changed {
+            return;
+        }
+        self.saved[place] = saved;
+        self.changed.push(u32::try_from(place).expect("fewer dirty stripes than chunk indices"));
+    }
+
+    /// What the last list has that is clean since.
+    pub fn take_cleaned(&mut self) -> Vec<StripeId> {
+        std::mem::take(&mut self.cleaned)
+    }
+
+    /// Looks at the dirty stripes of which the last list says something else, each once: the next one has them.
+    pub fn take_changed(&mut self, mut look: impl FnMut(StripeId, &[Updated])) {
+        for place in self.changed.drain(..).map(index) {
+            let stripe = self.stripes[place];
+            if stripe != NO_STRIPE && self.saved[place] != Saved::Yes {
+                self.saved[place] = Saved::Yes;
+                look(stripe, &self.columns[place * self.data_count..][..self.data_count]);
+            }
+        }
+    }
+
+    /// The last list has everything as it is.
+    pub fn all_saved(&mut self) {
+        self.changed.clear();
+        self.cleaned.clear();
+        for (saved, &stripe) in self.saved.iter_mut().zip(&self.stripes) {
+            *saved = if stripe == NO_STRIPE { Saved::No } else { Saved::Yes };
+        }
+    }
+
+    /// Columns of all dirty stripes that were updated.
+    pub fn updated_total(&self) -> u64 {
+        self.updated_total
     }
 
     /// The same, to say at assembly whose the newest version is. `guess` says where the stripe may be; begin
@@ -169,6 +238,7 @@ impl DirtyStripes {
     fn begin(&mut self, stripe: StripeId, place: usize) {
         self.stripes[place] = stripe;
         self.columns[place * self.data_count..][..self.data_count].fill(UNCHANGED);
+        self.mark_changed(place, Saved::No);
         self.bits.set(stripe);
         self.count += 1;
         self.queue.push(stripe);
@@ -180,7 +250,14 @@ impl DirtyStripes {
     pub fn clean(&mut self, stripe: StripeId) {
         if let Some(place) = self.place.remove(&stripe.get()) {
             self.bits.clear(stripe);
-            self.stripes[index(place)] = NO_STRIPE;
+            let at = index(place);
+            self.stripes[at] = NO_STRIPE;
+            if std::mem::replace(&mut self.saved[at], Saved::No) != Saved::No {
+                self.cleaned.push(stripe);
+            }
+            let columns = &self.columns[at * self.data_count..][..self.data_count];
+            let updated = columns.iter().filter(|column| column.committed != SAME).map(|_| 1u64);
+            self.updated_total -= updated.sum::<u64>();
             self.free.push(place);
             self.count -= 1;
         }
@@ -263,7 +340,9 @@ impl DirtyStripes {
         self.bits.dynamic_bytes()
             + self.place.capacity() as u64 * PLACE_BYTES
             + self.columns.len() as u64 * UPDATED_BYTES
-            + self.stripes.len() as u64 * STRIPE_BYTES
+            + self.stripes.len() as u64 * (STRIPE_BYTES + size_of::<Saved>() as u64)
+            + self.changed.capacity() as u64 * size_of::<u32>() as u64
+            + self.cleaned.capacity() as u64 * STRIPE_BYTES
             + self.queue.memory_bytes()
     }
 }

@@ -2,11 +2,11 @@
 //! planned takes it already: so at every record the list fits a full checkpoint. What has no room waits for
 //! commits, which only shorten the list.
 
-use super::{DIRTY_WORDS, columns, log_stripes_max};
+use super::{columns, log_stripes_max};
 use crate::slots::root_pages;
 use crate::store::space_words_max;
 use crate::table::{Table, WORDS};
-use format::ArrayConfig;
+use format::{ArrayConfig, updated_columns_words};
 
 /// What the live state takes, or what a plan adds to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -34,9 +34,11 @@ impl ListRoom {
         Self { most, promised: ListSize::default(), data_count, parity_count }
     }
 
-    /// What so many dirty stripes and log stripes take, which have so many members together.
-    pub fn size(&self, dirty_stripes: u64, log_stripes: u64, members: u64) -> ListSize {
-        let words = dirty_stripes * dirty_words(self.data_count)
+    /// What so many dirty stripes take, of which so many columns were updated, and so many log stripes, which
+    /// have so many members together.
+    pub fn size(&self, (dirty_stripes, updated): (u64, u64), (log_stripes, members): (u64, u64)) -> ListSize {
+        let words = dirty_stripes * updated_columns_words(self.data_count, 0)
+            + updated * UPDATED_WORDS
             + log_stripes * log_words(self.parity_count)
             + members * MEMBER_WORDS;
         ListSize { words, log_stripes }
@@ -45,7 +47,7 @@ impl ListRoom {
     /// What records of log stripes add at most: each member may be the first change of its stripe.
     pub fn growth(&self, log_stripes: usize, members: usize) -> ListSize {
         let [log_stripes, members] = [log_stripes, members].map(|count| count as u64);
-        self.size(members, log_stripes, members)
+        self.size((members, members), (log_stripes, members))
     }
 
     /// Whether that can be added to what is live.
@@ -75,11 +77,8 @@ impl ListRoom {
 }
 
 const MEMBER_WORDS: u64 = 4;
-
-/// Words of a dirty stripe in the list.
-pub fn dirty_words(data_count: u64) -> u64 {
-    DIRTY_WORDS + 2 * data_count
-}
+/// Words of an updated column of a dirty stripe in the list.
+const UPDATED_WORDS: u64 = 2;
 
 /// Words of a log stripe in the list, its members aside.
 fn log_words(parity_count: u64) -> u64 {
@@ -100,6 +99,8 @@ pub fn words_live(config: &ArrayConfig, width: u64) -> u64 {
     let chunks = u64::from(config.chunks_per_device) * (k + m);
     let log_stripes = log_stripes_max(config);
     let members = (log_stripes * width).min(chunks);
-    let most = config.stripe_count * dirty_words(k) + log_stripes * log_words(m) + members * MEMBER_WORDS;
+    let most = config.stripe_count * updated_columns_words(k, k)
+        + log_stripes * log_words(m)
+        + members * MEMBER_WORDS;
     most.min(area_words(config))
 }

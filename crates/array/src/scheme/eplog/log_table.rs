@@ -4,6 +4,7 @@
 //! when one of them is written or committed.
 
 use crate::hash::StripeMap;
+use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::store::LogRing;
 use block::{ChunkAddr, ChunkIndex, Divisor, Lcn, Seq};
@@ -15,8 +16,31 @@ use std::collections::hash_map::Entry as MapEntry;
 struct Entry {
     seq: Seq,
     block: ChunkIndex,
-    members: u16,
-    live: u16,
+    members: u8,
+    live: u8,
+    saved: Saved,
+}
+
+/// What the last list of a checkpoint says of a log stripe.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Saved {
+    /// Nothing; it stands among those that changed if it lives.
+    #[default]
+    No,
+    /// What is known of it.
+    Yes,
+    /// Other fates; it stands among those that changed.
+    Changed,
+}
+
+/// Log stripes of which the last list says something else.
+pub struct ChangedLogStripes {
+    /// Of those that it has and that are needed no more, the records.
+    pub ended: Vec<Seq>,
+    /// Those that it does not have, in log order.
+    pub new: Vec<u32>,
+    /// Those to whose members it gives other fates.
+    pub others: Vec<u32>,
 }
 
 /// A member and what became of it.
@@ -115,6 +139,10 @@ pub struct LogTable {
     free: Vec<u32>,
     /// In log order, for the tail; dead ones are dropped when they reach the front.
     order: VecDeque<(Seq, u32)>,
+    /// Those that the last list does not have as they are; some may have ended, or be others by now.
+    changed: Vec<u32>,
+    /// Of those that it has and that are needed no more, the records.
+    ended: Vec<Seq>,
     live_count: u64,
     member_total: u64,
 }
@@ -133,6 +161,8 @@ impl LogTable {
             crcs: Vec::with_capacity(stripes_max * parity_count),
             free: Vec::new(),
             order: VecDeque::new(),
+            changed: Vec::new(),
+            ended: Vec::new(),
             live_count: 0,
             member_total: 0,
         }
@@ -141,7 +171,8 @@ impl LogTable {
     /// Bytes of such a table with as many log stripes, so many members of which a parity covers. The map of
     /// these may be twice as large as what is in it.
     pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, covered: u64) -> SchemeMemory {
-        let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>()) as u64;
+        let of_changes = size_of::<u32>() + size_of::<Seq>();
+        let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>() + of_changes) as u64;
         let of_members = width_max * size_of::<Member>() as u64;
         SchemeMemory {
             fixed_bytes: 0,
@@ -159,7 +190,8 @@ impl LogTable {
             self.crcs.resize(self.crcs.len() + self.parity_count, 0);
             id
         });
-        self.entries[index(id)] = Entry { seq, block, members: 0, live: 0 };
+        self.entries[index(id)] = Entry { seq, block, members: 0, live: 0, saved: Saved::No };
+        self.changed.push(id);
         let own = &mut self.crcs[index(id) * self.parity_count..][..self.parity_count];
         own.iter_mut().zip(crcs).for_each(|(own, crc)| *own = crc);
         self.order.push_back((seq, id));
@@ -212,6 +244,7 @@ impl LogTable {
         if entry.live == 0 {
             return Some(id);
         }
+        self.mark_changed(id);
         if fate == MemberFate::Covered {
             self.covered.insert(key(addr), place);
         }
@@ -227,8 +260,48 @@ impl LogTable {
             return false;
         }
         member.set_fate(MemberFate::Superseded);
-        covered.remove();
+        let place = covered.remove();
+        if !planted(Planted::ChangesForgetFate) {
+            self.mark_changed(self.member_at(place).0);
+        }
         true
+    }
+
+    /// A member of a log stripe has another fate.
+    #[inline]
+    fn mark_changed(&mut self, id: u32) {
+        let entry = &mut self.entries[index(id)];
+        if entry.saved == Saved::Yes {
+            entry.saved = Saved::Changed;
+            self.changed.push(id);
+        }
+    }
+
+    /// Log stripes of which the last list says something else: the next one has them as they are.
+    pub fn take_changes(&mut self) -> ChangedLogStripes {
+        let Self { entries, changed, ended, .. } = self;
+        let (mut new, mut others) = (Vec::new(), Vec::new());
+        for id in changed.drain(..) {
+            let entry = &mut entries[index(id)];
+            if entry.members > 0 {
+                match std::mem::replace(&mut entry.saved, Saved::Yes) {
+                    Saved::No => new.push(id),
+                    Saved::Changed => others.push(id),
+                    Saved::Yes => {}
+                }
+            }
+        }
+        new.sort_unstable_by_key(|&id| entries[index(id)].seq);
+        ChangedLogStripes { ended: std::mem::take(ended), new, others }
+    }
+
+    /// The last list has everything as it is.
+    pub fn all_saved(&mut self) {
+        self.changed.clear();
+        self.ended.clear();
+        for entry in &mut self.entries {
+            entry.saved = if entry.members > 0 { Saved::Yes } else { Saved::No };
+        }
     }
 
     /// Whether the member at a place is a version that is the newest one of its chunk.
@@ -263,7 +336,7 @@ impl LogTable {
     }
 
     /// Live members.
-    pub fn live_members(&self, id: u32) -> u16 {
+    pub fn live_members(&self, id: u32) -> u8 {
         self.entries[index(id)].live
     }
 
@@ -279,7 +352,11 @@ impl LogTable {
 
     /// Ends a log stripe whose members were disowned.
     pub fn release(&mut self, id: u32) {
-        let members = std::mem::take(&mut self.entries[index(id)].members);
+        let entry = &mut self.entries[index(id)];
+        let members = std::mem::take(&mut entry.members);
+        if std::mem::take(&mut entry.saved) != Saved::No && !planted(Planted::ChangesKeepEnded) {
+            self.ended.push(entry.seq);
+        }
         self.member_total -= u64::from(members);
         self.free.push(id);
         self.live_count -= 1;
@@ -363,5 +440,6 @@ impl LogTable {
             + self.entries.len() * size_of::<Entry>()
             + self.order.len() * size_of::<(Seq, u32)>()) as u64
             + self.covered.capacity() as u64 * OWNER_BYTES
+            + (self.changed.capacity() * size_of::<u32>() + self.ended.capacity() * size_of::<Seq>()) as u64
     }
 }

@@ -33,7 +33,7 @@ use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, SAME, Updated};
 use format::record::LogStripe;
-use format::{ArrayConfig, List, LogMember, MemberFate, RecordRef, StripeChunk};
+use format::{ArrayConfig, List, LogMember, MemberFate, RecordRef, StripeChunk, updated_columns_words};
 use hot::HotStripes;
 use list_room::{ListRoom, ListSize};
 use log_table::LogTable;
@@ -98,7 +98,8 @@ fn list_words_max(config: &ArrayConfig) -> u64 {
 /// Words of the list whatever the size of the array: what waits for a commit is in memory, is written by each
 /// checkpoint and read by a start. 32 MiB, some 300,000 updates of as many stripes.
 const LIST_WORDS_MOST: u64 = 1 << 23;
-/// Words of a dirty stripe in a checkpoint's list, its columns aside, which take two each.
+/// Words that a dirty stripe took in the list when it said something of all columns, which took two each. Arrays
+/// are laid out for that still.
 const DIRTY_WORDS: u64 = 3;
 /// Words of a log stripe of one member in it, its checksums aside.
 const LOG_STRIPE_WORDS: u64 = 4 + 4;
@@ -109,7 +110,7 @@ fn list_words_live(config: &ArrayConfig) -> u64 {
 
 /// Dirty stripes that a checkpoint has room for.
 fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
-    config.stripe_count.min(list_room::area_words(config) / list_room::dirty_words(columns(config).0))
+    config.stripe_count.min(list_room::area_words(config) / updated_columns_words(columns(config).0, 1))
 }
 
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
@@ -291,18 +292,27 @@ impl Eplog {
 
     /// What the list of a checkpoint would take now.
     fn list_size(&self) -> ListSize {
-        self.list.size(self.dirty.count(), self.log.live_count(), self.log.member_total())
+        let dirty = (self.dirty.count(), self.dirty.updated_total());
+        self.list.size(dirty, (self.log.live_count(), self.log.member_total()))
     }
 
     /// What the list grows by when the chunks `from..to`, all of one stripe, become zeros: nothing if the
-    /// stripe is dirty already, needs no parity afterwards, or has no data there.
+    /// stripe needs no parity afterwards, or they were updated already, or have no data.
     fn growth_of_zeros(&self, store: &Store, from: u64, to: u64) -> ListSize {
         let geometry = store.config.geometry;
         let stripe = geometry.stripe_of(Lcn::new(from));
-        let is_whole = to - from == columns(&store.config).0;
-        let has_data = || (from..to).any(|lcn| !store.table.current(Lcn::new(lcn)).chunk.is_none());
-        let becomes_dirty = !is_whole && !self.dirty.is_dirty(stripe) && has_data();
-        self.list.size(u64::from(becomes_dirty), 0, 0)
+        if to - from == columns(&store.config).0 {
+            return ListSize::default();
+        }
+        let known = self.dirty.columns(stripe);
+        let is_new = |&lcn: &u64| {
+            let lcn = Lcn::new(lcn);
+            let known = known.and_then(|known| known.get(geometry.column_of(lcn)));
+            known.is_none_or(|known| known.committed == SAME) && !store.table.current(lcn).chunk.is_none()
+        };
+        let updated: u64 = (from..to).filter(is_new).map(|_| 1).sum();
+        let becomes_dirty = updated > 0 && known.is_none();
+        self.list.size((u64::from(becomes_dirty), updated), (0, 0))
     }
 
     /// Looks at what is known of a column. What comes out means nothing.
@@ -485,6 +495,16 @@ impl Scheme for Eplog {
 
     fn save(&self, _store: &Store, words: &mut Vec<u32>) {
         self.save_items(words);
+    }
+
+    fn save_changes(&mut self, words: &mut Vec<u32>) -> bool {
+        self.save_changed_items(words);
+        true
+    }
+
+    fn list_is_saved(&mut self) {
+        self.dirty.all_saved();
+        self.log.all_saved();
     }
 
     fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {

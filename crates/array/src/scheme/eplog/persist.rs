@@ -2,6 +2,7 @@
 
 use super::Eplog;
 use super::dirty::{NO_OWNER, SAME, Updated};
+use super::log_table::ChangedLogStripes;
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
 use crate::space::ChunkBits;
@@ -10,7 +11,8 @@ use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, StripeId};
 use format::record::LogStripe;
 use format::{
-    ItemRef, List, LogMember, MemberFate, RecordBuf, StripeChunk, push_dirty_stripe, push_log_stripe,
+    ItemRef, List, LogMember, MemberFate, RecordBuf, StripeChunk, push_clean_stripes, push_ended_log_stripes,
+    push_fates, push_log_stripe, push_updated_columns,
 };
 
 impl Eplog {
@@ -18,12 +20,32 @@ impl Eplog {
     pub(super) fn save_items(&self, words: &mut Vec<u32>) {
         words.reserve_exact(usize::try_from(self.list_size().words).expect("the list fits memory"));
         for (stripe, columns) in self.dirty.entries() {
-            push_dirty_stripe(words, stripe, columns.iter().map(|column| column.committed));
+            push_dirty(words, stripe, columns);
         }
         for id in self.log.live_ids() {
-            let members = (0..self.log.member_count(id)).map(|i| self.saved_member(id, i));
-            let place = (self.log.seq(id), self.log.block(id));
-            push_log_stripe(words, place, self.log.crcs(id), members);
+            self.save_log_stripe(words, id);
+        }
+    }
+
+    fn save_log_stripe(&self, words: &mut Vec<u32>, id: u32) {
+        let members = (0..self.log.member_count(id)).map(|i| self.saved_member(id, i));
+        push_log_stripe(words, (self.log.seq(id), self.log.block(id)), self.log.crcs(id), members);
+    }
+
+    /// What changed since the list before: what went first, since a stripe may be dirty anew.
+    pub(super) fn save_changed_items(&mut self, words: &mut Vec<u32>) {
+        let ChangedLogStripes { ended, new, others } = self.log.take_changes();
+        if !planted(Planted::ChangesKeepClean) {
+            push_clean_stripes(words, self.dirty.take_cleaned().into_iter());
+        }
+        push_ended_log_stripes(words, ended.into_iter());
+        self.dirty.take_changed(|stripe, columns| push_dirty(words, stripe, columns));
+        for &id in &new {
+            self.save_log_stripe(words, id);
+        }
+        for &id in &others {
+            let fates = (0..self.log.member_count(id)).map(|i| self.saved_member(id, i).1);
+            push_fates(words, self.log.seq(id), fates);
         }
     }
 
@@ -190,6 +212,12 @@ impl Eplog {
         }
         Ok(())
     }
+}
+
+/// A dirty stripe with what is known of its columns, as the list has it.
+fn push_dirty(words: &mut Vec<u32>, stripe: StripeId, columns: &[Updated]) {
+    let committed = columns.iter().map(|column| Some(column.committed).filter(|&version| version != SAME));
+    push_updated_columns(words, stripe, committed);
 }
 
 fn claim(claimed: &mut [ChunkBits], addr: ChunkAddr) -> Result<(), Contradiction> {

@@ -1,5 +1,7 @@
 //! State and request in, plan text out.
 
+mod changes;
+
 use super::Eplog;
 use crate::create::{CreateOptions, plan_config};
 use crate::health::Health;
@@ -20,6 +22,8 @@ struct Bench {
     scheme: Eplog,
     health: Health,
     pool: Pool,
+    /// Of the record that was applied last.
+    seq: Seq,
 }
 
 impl Bench {
@@ -40,7 +44,8 @@ impl Bench {
         let mut scheme = Eplog::new(&store);
         scheme.configure(&store, &SchemeOptions { rewrites: Rewrites::Replace, ..SchemeOptions::default() });
         let health = Health::new(&config, &entries, 1);
-        let mut bench = Self { store, scheme, health, pool: Pool::new(CHUNK as usize, 2048) };
+        let mut bench =
+            Self { store, scheme, health, pool: Pool::new(CHUNK as usize, 2048), seq: Seq::new(0) };
         for stripe in 0..filled {
             bench.write(&(stripe * k as u64..(stripe + 1) * k as u64).collect::<Vec<u64>>());
         }
@@ -100,7 +105,8 @@ impl Bench {
     fn discard(&mut self, first: u64, count: u64) {
         let mut records = RecordBuf::default();
         Zero::push(&mut records, Lcn::new(first), count);
-        self.scheme.apply(&mut self.store, Seq::new(1), records.get(0)).expect("fits");
+        self.seq = self.seq.next();
+        self.scheme.apply(&mut self.store, self.seq, records.get(0)).expect("fits");
     }
 
     fn plan_commit(&mut self, stripe: u64) -> (Plan, CommitOutcome) {
@@ -120,7 +126,8 @@ impl Bench {
     fn carry_out(&mut self, mut plan: Plan) -> String {
         let text = plan.text(self.store.main_count());
         for index in 0..plan.records.len() {
-            self.scheme.apply(&mut self.store, Seq::new(1), plan.records.get(index)).expect("fits");
+            self.seq = self.seq.next();
+            self.scheme.apply(&mut self.store, self.seq, plan.records.get(index)).expect("fits");
         }
         plan.leases.keep();
         plan.owned.drain(..).for_each(|slot| self.pool.free(slot));

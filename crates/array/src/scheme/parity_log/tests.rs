@@ -395,6 +395,7 @@ fn what_is_saved_loads_in_the_order_of_the_log() {
         .map(|item| match item {
             ListItem::Delta { stripe, .. } => stripe.get(),
             ListItem::DirtyStripe { .. }
+            | ListItem::UpdatedColumns { .. }
             | ListItem::LogStripe { .. }
             | ListItem::Space { .. }
             | ListItem::OpenStripe { .. }

@@ -1,0 +1,73 @@
+//! A list with the changes of it that came after is the list as it is then.
+
+use super::Bench;
+use crate::scheme::Scheme;
+use format::{ListItem, decode_list, fold_list};
+
+const STRIPES: u64 = 12;
+const K: u64 = 4;
+
+/// Does something: single chunks, several, whole stripes, commits, discards.
+fn step(bench: &mut Bench, random: &mut impl FnMut(u64) -> u64) {
+    let stripe = random(STRIPES);
+    match random(12) {
+        0..6 => _ = bench.write(&[random(STRIPES * K)]),
+        6..8 => {
+            let mut lcns: Vec<u64> = (0..1 + random(5)).map(|_| random(STRIPES * K)).collect();
+            lcns.sort_unstable();
+            lcns.dedup();
+            bench.write(&lcns);
+        }
+        8 => _ = bench.write(&(stripe * K..(stripe + 1) * K).collect::<Vec<u64>>()),
+        9 => bench.discard(random(STRIPES * K - K), 1 + random(K)),
+        _ if bench.is_dirty(stripe) => _ = bench.commit(stripe),
+        _ => {}
+    }
+}
+
+/// What a list says, whatever the order of dirty stripes; log stripes are in the order of the log.
+fn said(words: &[u32]) -> (Vec<String>, Vec<ListItem>) {
+    let (mut dirty, mut log) = (Vec::new(), Vec::new());
+    for item in decode_list(words).expect("it can be read") {
+        if matches!(item, ListItem::LogStripe { .. }) {
+            log.push(item)
+        } else {
+            dirty.push(format!("{item:?}"))
+        }
+    }
+    dirty.sort_unstable();
+    (dirty, log)
+}
+
+#[test]
+fn a_list_and_its_changes_say_what_a_whole_list_would() {
+    for seed in 0..60 {
+        let mut state: u64 = seed;
+        let mut random = move |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        let mut bench = Bench::new(4, 2, STRIPES);
+        let mut base = Vec::new();
+        bench.scheme.save(&bench.store, &mut base);
+        bench.scheme.list_is_saved();
+        let mut all = Vec::new();
+        for _ in 0..8 {
+            (0..random(25)).for_each(|_| step(&mut bench, &mut random));
+            let (mut changes, mut whole) = (Vec::new(), Vec::new());
+            assert!(bench.scheme.save_changes(&mut changes));
+            all.push(changes);
+            bench.scheme.save(&bench.store, &mut whole);
+            assert_eq!(whole.len() as u64, bench.scheme.list_size().words, "seed {seed}: what is counted");
+            let folded = fold_list(&base, all.iter().map(Vec::as_slice)).expect("they can be read");
+            assert_eq!(said(&folded), said(&whole), "seed {seed}");
+            if random(4) == 0 {
+                bench.scheme.list_is_saved();
+                (base, all) = (whole, Vec::new());
+            }
+        }
+        let mut nothing = Vec::new();
+        bench.scheme.save_changes(&mut nothing);
+        assert!(nothing.is_empty(), "seed {seed}: what a list says is not said again");
+    }
+}
