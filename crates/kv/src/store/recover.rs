@@ -17,6 +17,7 @@ use crate::blocks::{BLOCK_BYTES, Buffer, Fault, Issued, Medium, Request};
 use crate::cache::Cache;
 use crate::cuckoo::Cuckoo;
 use crate::hash::{KeyHash, Secret};
+use crate::kept::Kept;
 use crate::layout::{
     Batch, Durable, Entry, Footer, Geometry, HEADER_PLACES, Header, Kind, Malformed, Table, VolumeShape,
     summary_bytes, table_bytes,
@@ -494,6 +495,7 @@ fn build(found: Found, options: Options) -> Store {
         options,
         index: Cuckoo::new(),
         cache: Cache::new(options.cache_keys),
+        kept: Kept::new(options.kept_bytes),
         parts: ByHash::default(),
         slots,
         log: Log::new(geometry, found.header.owner(), next, epoch),
