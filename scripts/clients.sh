@@ -6,6 +6,8 @@
 #   CRASHES=3          how often the server is killed in each crash test
 #   SEED=...           what the crash tests draw from (printed when one fails)
 #   ELASTRIPE=FILE     the binary (target/release/elastripe)
+#   PYTHON=python3     one that has the module redis (pip install redis)
+#   GO_YCSB=go-ycsb    go-ycsb (go build ./cmd/go-ycsb in the source of the Go module github.com/pingcap/go-ycsb)
 #   KEEP=1             keep the directory of a failed test
 #   WAITS=FILE         hung, cut: append to it how long a client waited at most
 #
@@ -56,6 +58,10 @@ tests=(
   "redis-elastic:180:test_redis elastic"
   "redis-crash-eplog:$((60 + 60 * crashes)):test_redis_crash eplog"
   "redis-crash-raid:$((60 + 60 * crashes)):test_redis_crash raid"
+  "python-redis-eplog:$((180 + 60 * crashes)):test_python_redis eplog"
+  "python-redis-elastic:$((180 + 60 * crashes)):test_python_redis elastic"
+  "ycsb-eplog:300:test_ycsb eplog"
+  "ycsb-raid:300:test_ycsb raid"
   "crash-ext4-elastic:$((60 + 60 * crashes)):test_crash elastic ext4"
 )
 # Only when they are named: what they use is not part of the set-up (apt-get install mariadb-server postgresql prometheus chromium).

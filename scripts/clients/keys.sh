@@ -1,4 +1,5 @@
-# Clients of Redis on `kv serve`: redis-cli beside redis-server, redis-benchmark, a crash. Sourced, not run.
+# Clients of Redis on `kv serve`: redis-cli beside redis-server, redis-benchmark, python's `redis`, go-ycsb, crashes. Sourced,
+# not run.
 
 # start_keys [OPTION...]: serves the keys on `members` at $work/keys and waits until it answers; sets `server`.
 start_keys() {
@@ -137,4 +138,107 @@ test_redis_crash() {
     echo "$number keys outlived crash $round"
   done
   stop_server
+}
+
+# every_key FILE: all keys and their values, in order.
+every_key() {
+  redis-cli -s "$work/keys" --scan | sort >"$work/names"
+  sed 's/^/get /' "$work/names" | redis-cli -s "$work/keys" | paste "$work/names" - >"$1"
+}
+
+# outlives_a_kill: what is there now is there when the server was killed and is back.
+outlives_a_kill() {
+  every_key "$work/before"
+  kill_server
+  start_keys
+  every_key "$work/after"
+  [ -s "$work/before" ] || fail "there are no keys"
+  cmp "$work/before" "$work/after" || fail "after SIGKILL keys or values differ"
+  echo "$(wc -l <"$work/before") keys are as they were before SIGKILL"
+}
+
+need_python_redis() {
+  python=${PYTHON:-python3}
+  "$python" -c 'import redis' 2>/dev/null ||
+    skip "$python has no module redis (python3 -m venv DIR; DIR/bin/pip install redis; PYTHON=DIR/bin/python3)"
+}
+
+test_python_redis() {
+  need_redis
+  need_python_redis
+  make_array "$1" 256MiB
+  start_keys --create
+  local program=$repo/scripts/clients/redis_client.py round writer
+  timeout 120 "$python" "$program" talk "$work/keys" || fail "an answer is not that of Redis"
+  redis-cli -s "$work/keys" del large >/dev/null
+  outlives_a_kill
+  redis-cli -s "$work/keys" flushall >/dev/null
+  for round in $(seq "$crashes"); do
+    # Each round has a ledger of its own: what the last one left is looked at before.
+    "$python" "$program" write "$work/keys" "$work/ledger" >"$work/writer" 2>&1 &
+    writer=$!
+    note "process $writer"
+    sleep 2
+    kill_server
+    wait "$writer" || fail "the writer: $(tail -n 3 "$work/writer")"
+    start_keys
+    timeout 120 "$python" "$program" check "$work/keys" "$work/ledger" || fail "after SIGKILL $round of $crashes"
+    redis-cli -s "$work/keys" flushall >/dev/null
+    rm "$work/ledger"
+  done
+  stop_server
+}
+
+# go-ycsb's binding for Redis, with strings. It has no scans, so of workload E only the insertions happen.
+test_ycsb() {
+  need_redis
+  local ycsb=${GO_YCSB:-go-ycsb} workload options inserted
+  command -v "$ycsb" >/dev/null ||
+    skip "no go-ycsb (in the source of the Go module github.com/pingcap/go-ycsb: go build ./cmd/go-ycsb; GO_YCSB=FILE)"
+  make_array "$1" 256MiB
+  start_keys --create
+  options=(-p "redis.network=unix" -p "redis.addr=$work/keys" -p redis.datatype=string -p recordcount=1000 -p operationcount=3000
+    -p fieldlength=100 -p threadcount=8)
+  for workload in a b c d e f; do
+    redis-cli -s "$work/keys" flushall >/dev/null
+    redis-cli -s "$work/keys" config resetstat >/dev/null
+    # shellcheck disable=SC2046  # words of their own
+    timeout 120 "$ycsb" load redis "${options[@]}" $(ycsb_shares $workload) >"$work/load" 2>&1 || fail "loading for workload $workload"
+    [ "$(redis-cli -s "$work/keys" dbsize)" = 1000 ] || fail "workload $workload: $(redis-cli -s "$work/keys" dbsize) of 1000 are loaded"
+    # shellcheck disable=SC2046  # words of their own
+    timeout 120 "$ycsb" run redis "${options[@]}" $(ycsb_shares $workload) >"$work/ran" 2>&1 || fail "workload $workload"
+    ycsb_went_well || fail "workload $workload had errors"
+    grep -E '^TOTAL +- ' "$work/ran" | tail -n 1 | sed "s/^/workload $workload: /"
+    inserted=$( (grep -E '^INSERT +- ' "$work/ran" || true) | tail -n 1 | sed -n 's/.*Count: \([0-9]*\),.*/\1/p')
+    [ "$(redis-cli -s "$work/keys" dbsize)" = $((1000 + ${inserted:-0})) ] || fail "workload $workload: not all insertions are there"
+    outlives_a_kill
+  done
+  stop_server
+}
+
+# ycsb_went_well: now and then go-ycsb asks for the key behind the last one (of redis-server, too), and calls it an error that it is
+# not there. There are no others, and none that the server knows of.
+ycsb_went_well() {
+  local missed
+  missed=$(redis-cli -s "$work/keys" info stats | tr -d '\r' | sed -n 's/^keyspace_misses://p')
+  (grep -E '^(READ|UPDATE|INSERT|READ_MODIFY_WRITE)_ERROR' "$work/ran" || true) | tac | sort -u -k1,1 | sed 's/.*Count: //' | tr -d ',' |
+    awk -v missed="$missed" '{ errors += $1 } END { exit errors > missed }' &&
+    ! grep -q '^INSERT_ERROR' "$work/ran" && ! redis-cli -s "$work/keys" info commandstats | grep -E '(rejected|failed)_calls=[1-9]'
+}
+
+# ycsb_shares WORKLOAD: the options that make it what YCSB calls so.
+ycsb_shares() {
+  local read=0 update=0 insert=0 scan=0 change=0 keys=zipfian share
+  case $1 in
+    a) read=0.5 update=0.5 ;;
+    b) read=0.95 update=0.05 ;;
+    c) read=1 ;;
+    d) read=0.95 insert=0.05 keys=latest ;;
+    e) scan=0.95 insert=0.05 ;;
+    f) read=0.5 change=0.5 ;;
+  esac
+  for share in workload=core "readproportion=$read" "updateproportion=$update" "insertproportion=$insert" "scanproportion=$scan" \
+    "readmodifywriteproportion=$change" "requestdistribution=$keys"; do
+    echo "-p $share"
+  done
 }

@@ -11,8 +11,10 @@ skip() { echo "$*" >"$work/skipped"; exit 77; }
 
 note() { echo "$*" >>"$work/resources"; }
 
-# ours PID: a live process that has this test's directory in its command line (process numbers are reused).
-ours() { tr '\0' ' ' 2>/dev/null <"/proc/$1/cmdline" | grep -qF "$work"; } 2>/dev/null
+# ours PID: a live process that has this test's directory in its command line (process numbers are reused). While a process
+# turns into another program it has none, for a moment.
+ours() { command_line "$1" | grep -qF "$work" || { [ -z "$(command_line "$1")" ] && sleep 0.05 && command_line "$1" | grep -qF "$work"; }; }
+command_line() { tr '\0' ' ' <"/proc/$1/cmdline"; } 2>/dev/null
 
 # soon SECONDS COMMAND...: repeats the command until it succeeds; fails when time is up.
 soon() {

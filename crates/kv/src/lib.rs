@@ -21,6 +21,7 @@ pub mod blocks;
 mod cache;
 mod cuckoo;
 mod hash;
+mod kept;
 mod layout;
 mod locks;
 mod log;

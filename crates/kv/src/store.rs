@@ -34,6 +34,7 @@ use crate::ask::{Ask, Figures, Keys, Refused, Told};
 use crate::blocks::{BLOCK_BYTES, Buffer, Ended, Fault, Issued, Request};
 use crate::cache::Cache;
 use crate::cuckoo::Cuckoo;
+use crate::kept::Kept;
 use crate::layout::{Geometry, Header};
 use crate::locks::{ByHash, Locks};
 use crate::log::Log;
@@ -173,6 +174,7 @@ pub struct Store {
     options: Options,
     index: Cuckoo,
     cache: Cache,
+    kept: Kept,
     /// Where the parts of large values are.
     parts: ByHash<u64, Vec<u64>>,
     slots: Slots,
@@ -349,7 +351,7 @@ impl Keys for Store {
             capacity_bytes: self.slots.capacity_bytes(),
             live_bytes: self.slots.live_bytes(),
             index_bytes: self.index.bytes(),
-            cache_bytes: self.cache.bytes(),
+            cache_bytes: self.cache.bytes() + self.kept.bytes(),
             cache_hit_count: self.cache.hit_count,
             cache_miss_count: self.cache.miss_count,
             under_way_count: wide(self.work.count),

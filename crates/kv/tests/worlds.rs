@@ -19,3 +19,12 @@ fn every_key_is_what_it_may_be() {
         world::World::new(number).run();
     }
 }
+
+/// Each of these was the first of its kind to fail: the first two for the oracle's sake, the third since a
+/// segment was freed while a table still asked for it.
+#[test]
+fn worlds_that_once_failed_go_well() {
+    for number in [1_004_327, 1_037_689, 1_081_939] {
+        world::World::new(number).run();
+    }
+}

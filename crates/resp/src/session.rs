@@ -296,7 +296,7 @@ impl Session {
         if name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:") {
             return Err(Fault::Http);
         }
-        let Some(spec) = find(name) else {
+        let Some((place, spec)) = find(name, cx.desk.who(self.id).command) else {
             cx.desk.statistics.unknown += 1;
             let said = match cx.desk.who(self.id).trust {
                 Trust::Known => unknown(&arguments),
@@ -305,7 +305,6 @@ impl Session {
             self.fail(said, None, cx);
             return Ok(Begun::Yes);
         };
-        let place = place_of(spec);
         let now_ms = cx.desk.now_ms;
         let who = cx.desk.who(self.id);
         (who.heard_ms, who.command) = (now_ms, Some(place));
@@ -565,10 +564,6 @@ const NO_AUTH: Said = Said(std::borrow::Cow::Borrowed("NOAUTH Authentication req
 fn start(asked: Asked, ask: Ask, cx: &mut Context<'_>) {
     let tag = cx.desk.ask(asked);
     cx.keys.start(tag, ask);
-}
-
-fn place_of(spec: &Spec) -> usize {
-    COMMANDS.binary_search_by(|other| other.name.cmp(spec.name)).expect("a command is in the table")
 }
 
 /// What a command is to whoever counts requests to volumes alike.

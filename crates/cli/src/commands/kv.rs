@@ -19,7 +19,7 @@ use node::registry::socket_path;
 use node::scan::members_of;
 use node::serve::{Address, Service, parse_address};
 use node::settings;
-use node::units::{parse_duration_or_off, show_count, show_size};
+use node::units::{parse_duration_or_off, parse_size, show_count, show_size};
 use node::volume::Use;
 use resp::{Durable, Limits, Password, Settings};
 use std::path::{Path, PathBuf};
@@ -66,6 +66,9 @@ pub struct Arguments {
     /// Keys whose place and size are kept in memory, beside the index.
     #[arg(long, default_value = "65536", value_name = "N")]
     cache_keys: usize,
+    /// Memory for records of up to 16 KiB that were read, so that what is asked for often is read once.
+    #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
+    cache_records: u64,
     /// Clients at a time.
     #[arg(long, default_value = "1000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: u32,
@@ -189,7 +192,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     // The store flushes by itself when something is to be durable.
     let options = engine_options(whole, SyncPolicy::OnFlush, locked.has_files());
     let threads = arguments.threads.of(config.shard.count.into())?;
-    let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES };
+    let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES } + arguments.cache_records;
     let need = whole.memory.limit.check(&config, &options, buffers)?;
     let idle_timeout_ns =
         arguments.idle_timeout.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
@@ -214,6 +217,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = Options {
         sync: arguments.sync.of_store(),
         cache_keys: arguments.cache_keys,
+        kept_bytes: usize::try_from(arguments.cache_records).unwrap_or(usize::MAX),
         accept_loss: arguments.accept_loss,
         // Clients are bounded already; the store need not refuse what they may ask.
         under_way_max: clients_max.saturating_mul(limits.asks_in_flight_max).saturating_add(1024),

@@ -24,6 +24,7 @@ mod freed_space_is_discarded;
 mod inspect_decodes_damage;
 mod interrupted_in_order;
 mod keys_are_kept;
+mod keys_outlive_kills;
 mod manual_and_completions;
 mod members_are_succeeded;
 mod members_come_back;

@@ -208,6 +208,9 @@ impl Store {
                     self.drop_parts(old.id, old.value_bytes);
                 }
                 self.marks.key_count -= u64::from(counted(&old));
+                if new.kind == Kind::Value {
+                    self.keep_instead(old.address, new.address, new.taken_bytes);
+                }
             }
             // More than eight keys with the same 33 bits of a secret hash: never, by all that is known. Then
             // the key is on the volume and found after the next start.

@@ -335,6 +335,9 @@ impl Store {
             if !self.index.replace(entry.hash.main, payload(address), payload(to), class) {
                 return Ok(());
             }
+            if new.kind == Kind::Value {
+                self.keep_instead(address, to, taken);
+            }
             if new.kind == old_kind {
                 self.cache.moved(entry.hash.main, new.key, to, seq);
             } else {

@@ -244,6 +244,13 @@ impl Store {
         if !stopping && (emptied == 0 || !few) {
             return;
         }
+        // From the oldest segment without a durable beginning on, segments are missed by their sequences when
+        // the store is opened: none of them may be gone. The other stream may have left it so for long.
+        let begun = self.log.durable().sequences;
+        if self.slots.all().any(|(_, slot)| slot.used == Use::Emptied && slot.sequence >= begun) {
+            self.cycles.want(Scope::All);
+            return;
+        }
         let freed =
             self.slots.all().filter(|(_, slot)| slot.used == Use::Emptied).map(|(at, _)| at).collect();
         self.cycles.last_table = stopping;

@@ -2,7 +2,7 @@
 
 use super::operation::{Loading, Operation, Phase, Want};
 use super::{Course, Flight, Store};
-use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Refused, VALUE_BYTES_MAX};
+use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Refused, VALUE_BYTES_MAX, Value};
 use crate::blocks::BLOCK_BYTES;
 use crate::cache::Meta;
 use crate::cuckoo::Candidates;
@@ -36,20 +36,25 @@ fn meta_of(bytes: &[u8], place: Place, key: &[u8]) -> Result<Option<Meta>, Malfo
     if found != key || matches!(head.kind, Kind::Part | Kind::Clear) {
         return Ok(None);
     }
-    let (mut value_bytes, mut id) = (head.value_bytes.into(), 0);
+    let mut meta = meta_from(&head, place.address);
     if head.kind == Kind::Large {
         let manifest = Manifest::decode(head.value(bytes)?)?;
-        (value_bytes, id) = (manifest.value_bytes, manifest.id);
+        (meta.value_bytes, meta.id) = (manifest.value_bytes, manifest.id);
     }
-    Ok(Some(Meta {
-        address: place.address,
+    Ok(Some(meta))
+}
+
+/// What a head says, of which the value is in the same record.
+fn meta_from(head: &Head, address: u64) -> Meta {
+    Meta {
+        address,
         kind: head.kind,
         seq: head.seq,
         until_ms: head.until_ms,
         taken_bytes: head.taken_bytes(),
-        value_bytes,
-        id,
-    }))
+        value_bytes: head.value_bytes.into(),
+        id: 0,
+    }
 }
 
 impl Store {
@@ -168,15 +173,39 @@ impl Store {
 
     /// Searches the newest record of the key.
     pub(super) fn look_up(&mut self, id: u32, mut operation: Box<Operation>) {
-        operation.current = self.cache.get(operation.hash.main, &operation.key);
         operation.loaded = None;
         operation.damaged = None;
+        if operation.needs_value() && self.marks.doubt_below == 0 && self.look_up_kept(&mut operation) {
+            return self.execute(id, operation);
+        }
+        operation.current = self.cache.get(operation.hash.main, &operation.key);
         if operation.current.is_some() {
             return self.found(id, operation, None);
         }
         operation.candidates = self.index.candidates(operation.hash.main);
         operation.at = 0;
         self.next_candidate(id, operation);
+    }
+
+    /// Looks for the key and its value among the records that are kept, which asks less of the memory than
+    /// the cache does.
+    fn look_up_kept(&mut self, operation: &mut Operation) -> bool {
+        let candidates = self.index.candidates(operation.hash.main);
+        for candidate in (0..).map_while(|at| candidates.get(at)) {
+            let address = candidate.payload * UNIT_BYTES;
+            let place = Place { sequence: self.sequence_at(address), address };
+            let Some(record) = self.kept.get(address, place.sequence) else { continue };
+            let Ok((head, key)) = Head::decode(record, place) else { continue };
+            if *key != *operation.key || head.kind != Kind::Value {
+                continue;
+            }
+            let Ok(value) = head.value(record) else { return false };
+            operation.loaded = Some(Value::new(value));
+            let meta = meta_from(&head, address);
+            operation.current = Some(meta);
+            return self.is_there(&meta);
+        }
+        false
     }
 
     /// Looks at the next record that may be the key's.
@@ -193,8 +222,8 @@ impl Store {
                 return self.found(id, operation, None);
             };
             let address = candidate.payload * UNIT_BYTES;
-            if let Some(bytes) = self.log.in_memory(address) {
-                let place = Place { sequence: self.sequence_at(address), address };
+            let place = Place { sequence: self.sequence_at(address), address };
+            if let Some(bytes) = self.log.in_memory(address).or_else(|| self.kept.get(address, place.sequence)) {
                 match meta_of(bytes, place, &operation.key) {
                     Ok(Some(meta)) => return self.matched(id, operation, meta, None),
                     Ok(None) => {}

@@ -42,8 +42,8 @@ impl Store {
         }
     }
 
-    /// Reads the value that is there; `bytes` is its record, if that was read already.
-    pub(super) fn load(&mut self, id: u32, mut operation: Box<Operation>, bytes: Option<&[u8]>) {
+    /// Reads the value that is there; `read` is its record, if that was read already.
+    pub(super) fn load(&mut self, id: u32, mut operation: Box<Operation>, read: Option<&[u8]>) {
         let Some(meta) = operation.current else { return self.execute(id, operation) };
         if meta.kind == Kind::Large {
             let (first, length) = self.wanted(&operation, meta.value_bytes);
@@ -57,11 +57,14 @@ impl Store {
             return self.load_more(id, operation);
         }
         let place = Place { sequence: self.sequence_at(meta.address), address: meta.address };
-        let in_memory = self.log.in_memory(meta.address);
-        if let Some(bytes) = bytes.or(in_memory) {
+        let kept = read.is_none().then(|| self.kept.get(place.address, place.sequence)).flatten();
+        if let Some(bytes) = read.or(kept).or_else(|| self.log.in_memory(meta.address)) {
             match value_of(bytes, place, &operation.key) {
                 Ok(value) => operation.loaded = Some(Value::new(value)),
                 Err(_) => return self.value_damaged(id, &operation, meta.address),
+            }
+            if let Some(record) = read.and_then(|bytes| bytes.get(..narrow(meta.taken_bytes))) {
+                self.kept.keep(place.address, place.sequence, record);
             }
             return self.execute(id, operation);
         }
@@ -89,8 +92,13 @@ impl Store {
         let place = Place { sequence: self.sequence_at(address), address };
         let bytes = bytes.ok_or(Malformed::Magic);
         if meta.kind != Kind::Large {
-            if let Ok(value) = bytes.and_then(|bytes| value_of(bytes, place, &operation.key)) {
+            if let Ok((record, value)) =
+                bytes.and_then(|bytes| Ok((bytes, value_of(bytes, place, &operation.key)?)))
+            {
                 operation.loaded = Some(Value::new(value));
+                if let Some(record) = record.get(..narrow(meta.taken_bytes)) {
+                    self.kept.keep(address, place.sequence, record);
+                }
                 return self.execute(id, operation);
             }
             if !self.index.contains(operation.hash.main, super::find::payload(address))
@@ -217,6 +225,17 @@ impl Store {
             storing.next += 1;
         }
         Ok(())
+    }
+
+    /// A record takes the place of another one: if that one was kept, this one is.
+    pub(super) fn keep_instead(&mut self, old: u64, new: u64, taken_bytes: u64) {
+        if self.kept.has(old) {
+            let sequence = self.sequence_at(new);
+            let record = self.log.in_memory(new).and_then(|bytes| bytes.get(..narrow(taken_bytes)));
+            if let Some(record) = record {
+                self.kept.keep(new, sequence, record);
+            }
+        }
     }
 
     /// The parts of a value that nobody names count no longer.

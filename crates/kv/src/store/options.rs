@@ -19,6 +19,8 @@ pub struct Options {
     pub sync: Sync,
     /// Keys that the cache of metadata holds; 0: none.
     pub cache_keys: usize,
+    /// Bytes of memory for small records that were read; 0: none are kept.
+    pub kept_bytes: usize,
     /// Asks that may be under way.
     pub under_way_max: usize,
     /// Whether segments that are free are discarded.
@@ -32,6 +34,7 @@ impl Default for Options {
         Self {
             sync: Sync::Always,
             cache_keys: 1 << 16,
+            kept_bytes: 0,
             under_way_max: 1 << 16,
             discard: true,
             accept_loss: false,

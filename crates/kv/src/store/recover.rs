@@ -17,6 +17,7 @@ use crate::blocks::{BLOCK_BYTES, Buffer, Fault, Issued, Medium, Request};
 use crate::cache::Cache;
 use crate::cuckoo::Cuckoo;
 use crate::hash::{KeyHash, Secret};
+use crate::kept::Kept;
 use crate::layout::{
     Batch, Durable, Entry, Footer, Geometry, HEADER_PLACES, Header, Kind, Malformed, Table, VolumeShape,
     summary_bytes, table_bytes,
@@ -411,23 +412,26 @@ fn close_walked(medium: &mut dyn Medium, found: &Found) -> Result<(), OpenError>
 /// Parts of the hashes that are looked at one after the other, so that what is looked at fits the processor's
 /// cache.
 const PARTITIONS: usize = 256;
+/// Parts of which the records are gathered at a time: more would take more memory, fewer more walks over all
+/// lines.
+const PARTITIONS_AT_A_TIME: usize = 16;
 
-/// All records of keys, with the value that a manifest owns, in parts by the first bits of their hashes.
-fn records_of(found: &Found, floor: u64) -> Vec<Vec<(KeyHash, Newest)>> {
+/// The records of keys in some parts by the first bits of their hashes, with the value that a manifest owns.
+fn records_of(found: &Found, floor: u64, first: usize) -> Vec<Vec<(KeyHash, Newest)>> {
     let mut parts: Vec<Vec<(KeyHash, Newest)>> = Vec::new();
-    parts.resize_with(PARTITIONS, Vec::new);
+    parts.resize_with(PARTITIONS_AT_A_TIME, Vec::new);
     for segment in &found.segments {
         let start = found.header.geometry.slot_start(segment.slot);
-        let mut entries = segment.entries.iter().peekable();
-        while let Some(entry) = entries.next() {
-            let Some(kind) = entry.kind else { continue };
-            let owns = entries.peek().filter(|next| next.kind.is_none()).map_or(0, |next| next.hash.main);
+        for (at, entry) in segment.entries.iter().enumerate() {
+            let part = narrow(entry.hash.main >> 56).wrapping_sub(first);
+            let Some(kind) = entry.kind.filter(|_| part < PARTITIONS_AT_A_TIME) else { continue };
             if matches!(kind, Kind::Part | Kind::Clear) || entry.seq < floor {
                 continue;
             }
+            let next = segment.entries.get(at + 1).filter(|next| next.kind.is_none());
+            let owns = next.map_or(0, |next| next.hash.main);
             let (address, taken_bytes) = (start + entry.offset_bytes(), entry.taken_bytes());
-            let new = Newest { seq: entry.seq, address, taken_bytes, kind, owns };
-            parts[narrow(entry.hash.main >> 56)].push((entry.hash, new));
+            parts[part].push((entry.hash, Newest { seq: entry.seq, address, taken_bytes, kind, owns }));
         }
     }
     parts
@@ -494,6 +498,7 @@ fn build(found: Found, options: Options) -> Store {
         options,
         index: Cuckoo::new(),
         cache: Cache::new(options.cache_keys),
+        kept: Kept::new(options.kept_bytes),
         parts: ByHash::default(),
         slots,
         log: Log::new(geometry, found.header.owner(), next, epoch),
@@ -515,8 +520,10 @@ fn build(found: Found, options: Options) -> Store {
         figures: Figures::default(),
         header: found.header.clone(),
     };
-    for records in records_of(&found, floor) {
-        store.take_in(newest_of(records));
+    for first in (0..PARTITIONS).step_by(PARTITIONS_AT_A_TIME) {
+        for records in records_of(&found, floor, first) {
+            store.take_in(newest_of(records));
+        }
     }
     store.take_in_parts(&found.segments);
     store

@@ -29,6 +29,14 @@ pub(super) struct Scan {
     retries: u32,
 }
 
+/// The key of a record, if it is there.
+fn scanned_key(bytes: &[u8], place: Place, now_ms: u64) -> Result<Option<Box<[u8]>>, ()> {
+    let (head, key) = Head::decode(bytes, place).map_err(|_| ())?;
+    let over = head.until_ms != 0 && head.until_ms <= now_ms;
+    let there = matches!(head.kind, Kind::Value | Kind::Large) && !over;
+    Ok(there.then(|| Box::from(key)))
+}
+
 impl Store {
     pub(super) fn begin_scan(&mut self, tag: u64, cursor: u64, count: u32) {
         let scan = Box::new(Scan {
@@ -56,8 +64,10 @@ impl Store {
         for (at, candidate) in scan.candidates.iter().enumerate() {
             let address = candidate.payload * UNIT_BYTES;
             let place = Place { sequence: self.sequence_at(address), address };
-            if let Some(bytes) = self.log.in_memory(address) {
-                match self.scanned_key(bytes, place) {
+            let now_ms = self.marks.now_ms;
+            let kept = self.log.in_memory(address).or_else(|| self.kept.get(address, place.sequence));
+            if let Some(bytes) = kept {
+                match scanned_key(bytes, place, now_ms) {
                     Ok(key) => scan.keys[at] = key,
                     Err(()) => scan.failed = true,
                 }
@@ -71,14 +81,6 @@ impl Store {
         self.scan_goes_on(id, scan);
     }
 
-    /// The key of a record, if it is there.
-    fn scanned_key(&self, bytes: &[u8], place: Place) -> Result<Option<Box<[u8]>>, ()> {
-        let (head, key) = Head::decode(bytes, place).map_err(|_| ())?;
-        let over = head.until_ms != 0 && head.until_ms <= self.marks.now_ms;
-        let there = matches!(head.kind, Kind::Value | Kind::Large) && !over;
-        Ok(there.then(|| Box::from(key)))
-    }
-
     pub(super) fn scan_read(&mut self, id: u32, candidate: usize, address: u64, blocks: Option<&[u8]>) {
         let key = Key::from_index(id);
         if self.work.scans.get(key).is_none() {
@@ -87,7 +89,7 @@ impl Store {
         let Some(mut scan) = self.work.scans[key].take() else { return };
         let place = Place { sequence: self.sequence_at(address), address };
         let bytes = blocks.map(|blocks| &blocks[narrow(address % wide(BLOCK_BYTES))..]);
-        match bytes.map_or(Err(()), |bytes| self.scanned_key(bytes, place)) {
+        match bytes.map_or(Err(()), |bytes| scanned_key(bytes, place, self.marks.now_ms)) {
             Ok(key) => scan.keys[candidate] = key,
             Err(()) => scan.failed = true,
         }
@@ -122,6 +124,7 @@ impl Store {
         self.marks.key_count = 0;
         self.index = Cuckoo::new();
         self.cache.clear();
+        self.kept.clear();
         self.parts = ByHash::default();
         self.compaction.give_up();
         self.slots.clear();

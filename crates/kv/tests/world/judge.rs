@@ -18,7 +18,7 @@ impl World {
             }
             (_, Err(Refused::Damaged { .. })) if self.rotten => {}
             (_, Err(Refused::ReadOnly)) if self.disk.writes_fail => {}
-            (Kind::Get { allowed, range }, Ok(Answer::Value(found))) => {
+            (Kind::Get { allowed, range, .. }, Ok(Answer::Value(found))) => {
                 let fits = |state: &State| match (state, &found) {
                     (None, None) => true,
                     (Some(thing), Some(value)) => {
@@ -33,7 +33,7 @@ impl World {
                     self.fail(&format!("get {tag} gave {found:?}, may give {allowed:?}"));
                 }
             }
-            (Kind::Describe { allowed }, Ok(Answer::Described(found))) => {
+            (Kind::Describe { allowed, .. }, Ok(Answer::Described(found))) => {
                 let found = found.map(|found| (found.value_bytes, found.until_ms));
                 let fits = |state: &State| {
                     found == state.map(|thing| (u64::try_from(thing.length).expect("small"), thing.until))
@@ -102,8 +102,15 @@ impl World {
         let model = &mut self.models[key];
         model.changing = None;
         if answer.is_err() || !stored {
-            // It did not happen, and will not.
+            // It did not happen, and will not; so what was asked behind it finds what was there before.
             model.may_be.retain(|(may, _)| *may != version);
+            for Asked { kind } in self.asked.values_mut() {
+                if let Kind::Get { allowed, behind, .. } | Kind::Describe { allowed, behind } = kind
+                    && *behind == Some(version)
+                {
+                    *allowed = vec![before];
+                }
+            }
             return;
         }
         model.now = after;

@@ -30,8 +30,8 @@ struct KeyModel {
     version: u64,
     /// What it may be after a power cut, `now` included, by version.
     may_be: Vec<(u64, State)>,
-    /// A change under way: what it becomes.
-    changing: Option<State>,
+    /// A change under way: what it becomes, and the version it makes.
+    changing: Option<(State, u64)>,
     /// It is damaged and could not be set anew, so nobody knows what it is.
     unknown: bool,
 }
@@ -49,15 +49,20 @@ enum Kind {
     Get {
         allowed: Vec<State>,
         range: Range,
+        behind: Behind,
     },
     Describe {
         allowed: Vec<State>,
+        behind: Behind,
     },
     Flush {
         versions: Vec<u64>,
     },
     Scan,
 }
+
+/// The change of the same key that was under way when something was asked, by the version it makes.
+type Behind = Option<u64>;
 
 struct Asked {
     kind: Kind,
@@ -159,7 +164,7 @@ impl World {
     }
 
     fn options(&self) -> Options {
-        Options { sync: self.plan.sync, cache_keys: self.plan.cache, ..Options::default() }
+        Options { sync: self.plan.sync, cache_keys: self.plan.cache, kept_bytes: self.plan.cache * 700, ..Options::default() }
     }
 
     fn fail(&self, what: &str) -> ! {
@@ -247,13 +252,14 @@ impl World {
                 self.fail(&format!("key {number} is {what:?} at {now}, may be {:?}", model.may_be));
             };
             let state = model.may_be[at].1;
-            // Several versions may look alike; those that differ only in their lifetime are told apart below.
+            // Several versions may look alike, empty ones above all; those that differ only in their lifetime
+            // are told apart below.
             let described = self.ask_alone(Ask::Describe { key: key_of(number) });
             let state = match described {
                 Ok(Answer::Described(Some(found))) => {
                     let fits = |may: &&(u64, State)| {
                         self.visible(may.1).is_some_and(|thing| {
-                            thing.until == found.until_ms && Some(thing.seed) == state.map(|state| state.seed)
+                            thing.until == found.until_ms && Some(bytes_of(thing)) == state.map(bytes_of)
                         })
                     };
                     let Some(state) = self.models[number].may_be.iter().rev().find(fits) else {
@@ -407,9 +413,10 @@ impl World {
             return;
         }
         let change = self.models[key].changing;
+        let behind = change.map(|(_, version)| version);
         let now = self.visible(self.models[key].now);
         let mut allowed = vec![now];
-        if let Some(after) = change {
+        if let Some((after, _)) = change {
             let after = self.visible(after);
             if self.plan.full || self.rotten || self.plan.faults {
                 allowed.push(after)
@@ -427,7 +434,7 @@ impl World {
                     _ => Range::Whole,
                 };
                 let ask = Ask::Get { key: key_of(key), range, lifetime: None };
-                self.start(ask, Kind::Get { allowed, range });
+                self.start(ask, Kind::Get { allowed, range, behind });
             }
             6 if self.scan.is_none() && self.random.chance(1, 4) => {
                 let stays = |number: &usize| {
@@ -438,7 +445,7 @@ impl World {
                 self.scan = Some((BTreeSet::new(), stays));
                 self.start(Ask::Scan { cursor: 0, count: 7 }, Kind::Scan);
             }
-            6 => self.start(Ask::Describe { key: key_of(key) }, Kind::Describe { allowed }),
+            6 => self.start(Ask::Describe { key: key_of(key) }, Kind::Describe { allowed, behind }),
             7 => {
                 let versions = self.models.iter().map(|model| model.version).collect();
                 self.start(Ask::Flush, Kind::Flush { versions });
@@ -448,7 +455,8 @@ impl World {
                 let wants_old = self.random.chance(1, 4);
                 let old = if wants_old { Old::Wanted } else { Old::Ignored };
                 let before = now;
-                self.models[key].changing = Some(None);
+                let version = self.version();
+                self.models[key].changing = Some((None, version));
                 let ask = Ask::Delete { key: key_of(key), old };
                 let kind = Kind::Change {
                     key,
@@ -457,7 +465,7 @@ impl World {
                     wants_old,
                     is_delete: true,
                     stored: before.is_some(),
-                    version: self.version(),
+                    version,
                 };
                 self.start(ask, kind);
             }
@@ -475,7 +483,8 @@ impl World {
         let until = self.random.chance(1, 2).then(|| self.now_ms + 1 + self.random.below(4000));
         let lifetime = until.map_or(Lifetime::Forever, Lifetime::UntilMs);
         let after = now.map(|thing| Thing { until, ..thing });
-        self.models[key].changing = Some(after);
+        let version = self.version();
+        self.models[key].changing = Some((after, version));
         let kind = Kind::Change {
             key,
             before: now,
@@ -483,7 +492,7 @@ impl World {
             wants_old: false,
             is_delete: false,
             stored: now.is_some(),
-            version: self.version(),
+            version,
         };
         self.start(Ask::Live { key: key_of(key), lifetime }, kind);
     }
@@ -505,9 +514,9 @@ impl World {
             thing.until = now.and_then(|thing| thing.until);
         }
         let after = if stored { Some(thing) } else { now };
-        self.models[key].changing = Some(after);
-        let value = Value::new(&bytes_of(thing));
         let version = self.version();
+        self.models[key].changing = Some((after, version));
+        let value = Value::new(&bytes_of(thing));
         let ask = Ask::Set { key: key_of(key), value, when, lifetime, old };
         self.start(
             ask,

@@ -100,12 +100,16 @@ pub(super) fn arity(spec: &Spec) -> Said {
 
 /// The command of this name, in whatever letters, in a table that is in order.
 pub fn find_in(table: &'static [Spec], name: &[u8]) -> Option<&'static Spec> {
+    place_in(table, name).map(|place| &table[place])
+}
+
+/// Where in a table that is in order the command of this name is, in whatever letters.
+pub fn place_in(table: &'static [Spec], name: &[u8]) -> Option<usize> {
     let mut small = [0_u8; 16];
     let small = small.get_mut(..name.len())?;
     small.copy_from_slice(name);
     small.make_ascii_lowercase();
-    let found = table.binary_search_by(|spec| spec.name.as_bytes().cmp(small));
-    found.ok().map(|index| &table[index])
+    table.binary_search_by(|spec| spec.name.as_bytes().cmp(small)).ok()
 }
 
 /// A command that is answered at once.

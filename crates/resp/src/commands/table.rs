@@ -1,6 +1,6 @@
 //! The commands as a table: what they are called, take, touch and do. COMMAND answers from it.
 
-use super::spec::{Flag, Keys, Order, Run, Spec, find_in};
+use super::spec::{Flag, Keys, Order, Run, Spec, place_in};
 use super::{Call, Plan, Said, connection, expiry, info, keys, server, strings};
 
 const NONE: Keys = Keys(0, 0, 0);
@@ -105,9 +105,11 @@ pub static COMMANDS: [Spec; 58] = [
     spec(("waitaof", 4), HERE, NONE, (GENERIC, "7.2.0"), alone(keys::waitaof), "Waits until what was acknowledged is durable."),
 ];
 
-/// The command of this name, in whatever letters.
-pub fn find(name: &[u8]) -> Option<&'static Spec> {
-    find_in(&COMMANDS, name)
+/// A command by its name, and its place in the table. It is mostly the one that came before, which is at `last`.
+pub fn find(name: &[u8], last: Option<usize>) -> Option<(usize, &'static Spec)> {
+    let same = |place: &usize| COMMANDS[*place].name.as_bytes().eq_ignore_ascii_case(name);
+    let place = last.filter(same).or_else(|| place_in(&COMMANDS, name))?;
+    Some((place, &COMMANDS[place]))
 }
 
 #[cfg(test)]
@@ -118,14 +120,14 @@ mod tests {
     fn commands_are_in_order_and_found_in_any_letters() {
         assert!(COMMANDS.is_sorted_by(|a, b| a.name < b.name));
         for spec in &COMMANDS {
-            let found = find(spec.name.to_uppercase().as_bytes()).expect("it is there");
+            let (_, found) = find(spec.name.to_uppercase().as_bytes(), None).expect("it is there");
             assert_eq!(found.name, spec.name);
             assert!(!super::super::is_known_to_redis(spec.name.as_bytes()), "{} is supported", spec.name);
             assert!(spec.arity != 0 && spec.summary.ends_with('.'));
             assert!(spec.summary.is_ascii() && !spec.flags.is_empty());
         }
-        assert!(find(b"lpush").is_none());
-        assert!(find(b"").is_none());
-        assert!(find(&[b'a'; 500]).is_none());
+        assert!(find(b"lpush", Some(0)).is_none());
+        assert!(find(b"", Some(0)).is_none());
+        assert!(find(&[b'a'; 500], Some(0)).is_none());
     }
 }
