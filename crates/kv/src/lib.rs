@@ -20,6 +20,7 @@ pub mod ask;
 pub mod blocks;
 mod cache;
 mod cuckoo;
+pub mod fixed;
 mod hash;
 mod kept;
 mod layout;

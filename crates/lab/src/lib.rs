@@ -12,6 +12,7 @@ mod drive;
 pub mod experiments;
 pub mod failure;
 pub mod flash;
+pub mod keys;
 mod number;
 pub mod options;
 mod outfile;

@@ -30,6 +30,8 @@ use std::time::Duration;
 pub enum Command {
     /// Assemble an array and serve the keys on it by the Redis protocol.
     Serve(Box<Arguments>),
+    /// Measure a store in this process, on devices that need no hardware, scheme by scheme.
+    Bench(Box<lab::keys::Arguments>),
 }
 
 /// Options of `kv serve`.
@@ -120,6 +122,7 @@ impl Sync {
 pub fn run(command: &Command) -> Result<Exit, Failure> {
     match command {
         Command::Serve(arguments) => serve(arguments),
+        Command::Bench(arguments) => lab::keys::run(arguments),
     }
 }
 

@@ -63,6 +63,8 @@ pub enum Engine {
     Replay,
     /// `flash run`: one SSD.
     Flash,
+    /// `kv bench` in virtual time.
+    Store,
     /// The load's figures beside the published ones.
     Statistics,
     /// The load's writes by disk of an array whose parity stays on one.
@@ -80,6 +82,7 @@ impl Engine {
             Self::Simulate => "simulate",
             Self::Replay => "replay",
             Self::Flash => "flash run",
+            Self::Store => "kv bench",
             Self::Statistics => "trace info",
             Self::Disks => "writes by disk",
             Self::Stripes => "stripes by interval",
@@ -97,6 +100,7 @@ pub struct Axis {
 }
 
 /// A place on an axis.
+#[derive(Clone, Copy)]
 pub struct Point {
     /// Its label.
     pub label: &'static str,

@@ -6,7 +6,7 @@ use super::loads::Loads;
 use super::view::Figures;
 use crate::failure::Failure;
 use crate::number::float;
-use crate::{flash, replay, simulate};
+use crate::{flash, keys, replay, simulate};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::Value;
 use std::collections::HashSet;
@@ -56,6 +56,10 @@ pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
         Engine::Flash => {
             let arguments: flash::RunArguments = parse("flash run", cell)?;
             Ok(numbers(&flash::measure(&arguments)?))
+        }
+        Engine::Store => {
+            let arguments: keys::Arguments = parse("kv bench", cell)?;
+            Ok(keys::figures(&arguments)?.into_iter().collect())
         }
         Engine::Statistics => statistics(cell, loaded(cell)?),
         Engine::Disks => disks(cell, loaded(cell)?),
