@@ -1,0 +1,5 @@
+//! x
+#![forbid(unsafe_code)]
+use pyo3::prelude::*;
+#[pymodule]
+mod _native {}
