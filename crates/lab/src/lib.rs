@@ -9,12 +9,15 @@
 
 pub mod bench;
 mod drive;
+pub mod embed;
 pub mod experiments;
 pub mod failure;
 pub mod flash;
+pub mod given;
 mod number;
 pub mod options;
 mod outfile;
+mod placing;
 pub mod plot;
 pub mod provenance;
 pub mod reliability;
@@ -24,6 +27,7 @@ pub mod simulated;
 mod subject;
 mod terms;
 pub mod trace;
+pub mod watch;
 
 /// How a command ended: the process's exit code.
 pub type Exit = u8;

@@ -1,10 +1,10 @@
 //! A log-structured store without devices, to try policies in: it counts what gc moves.
 //!
-//! It keeps one open group per class, writes full groups as units, and collects units while more of them are in
-//! use than the threshold says, before a group is written (WAS, Algorithms 2 and 3). It knows no stripes and no
-//! content: a unit is a list of chunks. It asks policies in the order that the engine does
-//! ([`Placement`]); what the engine adds, it leaves out: steps of collection, short stripes, waiting times. So
-//! policies rank here as they do there, but the counts are others.
+//! It keeps one open group per class, writes full groups as units, and collects units while more of them are
+//! in use than the threshold says, before a group is written (WAS, Algorithms 2 and 3). It knows no stripes
+//! and no content: a unit is a list of chunks. It asks policies in the order that the engine does
+//! ([`Placement`]) and leaves out what the engine adds: collection in steps, short stripes, waiting times.
+//! So its counts are not the engine's.
 
 use crate::error::within;
 use crate::{
@@ -248,7 +248,8 @@ impl Store {
             *written = now;
         }
         match place {
-            Place::Open { class: old, .. } if old == class.get() => self.counts.absorbed += 1, // in place
+            // in place.
+            Place::Open { class: old, .. } if old == class.get() => self.counts.absorbed += 1,
             Place::Open { class: old, index } => {
                 self.counts.absorbed += 1;
                 self.leave(old, index);
