@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 
 pub use crate::drive::load::Memory;
+pub use node::units::parse_size;
 
 /// Options that say where output goes, and how it is drawn.
 const NOT_EMBEDDED: [&str; 8] =

@@ -5,7 +5,7 @@ use crate::drive::load::Memory;
 use crate::failure::Failure;
 use crate::options::placement::ElasticChoices;
 use crate::watch::Shown;
-use array::Policies;
+pub use array::Policies;
 use format::SchemeKind;
 use serde_json::Value;
 

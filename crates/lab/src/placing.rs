@@ -79,8 +79,8 @@ fn parse_spare(text: &str) -> Result<f64, String> {
 pub fn embedded(arguments: &Arguments, given: Given<'_>) -> Result<Value, Failure> {
     let Given { memory, policies, names, shown } = given;
     let choices = arguments.elastic;
-    choices.check(SchemeKind::Elastic)?;
     names.check(choices, SchemeKind::Elastic)?;
+    choices.check(SchemeKind::Elastic)?;
     if choices.group_chunks.is_some() || choices.p_wait.is_some() {
         return Err(Failure::new(
             "--group-chunks, --p-wait: found where no chunk waits for others, expected with simulate",
