@@ -1,12 +1,11 @@
 """The laboratory of elastripe from Python.
 
-Traces are NumPy arrays; ``simulate``, ``replay``, ``flash``, ``reliability`` and ``place`` run what the commands of
-the same names run, in the same engine, with their options as keyword arguments; placement, victim and hotness policies
-and trace readers may be written in Python.
+Traces are NumPy arrays; ``simulate``, ``replay``, ``flash``, ``reliability`` and ``place`` run what the
+commands of the same names run, in the same engine, with their options as keyword arguments; placement, victim
+and hotness policies and trace readers may be written in Python.
 
-Sizes are bytes if they are numbers, and have their unit if they are strings (``"4KiB"``). Times of policies are numbers of
-chunks that users have written so far.
-"""
+Sizes are bytes if they are numbers, and have their unit if they are strings (``"4KiB"``). Times of policies
+are numbers of chunks that users have written so far."""
 
 from __future__ import annotations
 

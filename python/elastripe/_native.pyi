@@ -51,7 +51,9 @@ class UserWrite:
     Times are numbers of chunks that users have written so far: the clock of log-structured stores.
     """
 
-    def __init__(self, chunk: int, now: int, previous: int | None = None, continues: bool = False) -> None: ...
+    def __init__(
+        self, chunk: int, now: int, previous: int | None = None, continues: bool = False
+    ) -> None: ...
     @property
     def chunk(self) -> int:
         """Number of the chunk in the volume, from 0."""
@@ -118,4 +120,3 @@ def write(
     path: _Path, requests: bytes, format: str, labels: list[str], force: bool, progress: _Progress
 ) -> tuple[int, int]: ...
 def statistics(requests: bytes, chunk_bytes: int, ignore_devices: bool, progress: _Progress) -> str: ...
-

@@ -15,13 +15,12 @@ Time = Union[timedelta, str]
 File = Union[str, "PathLike[str]"]
 
 
-
 class SimulateOptions(TypedDict, total=False):
     """Options of ``simulate``."""
 
     format: Text | None
     skip_bad_lines: bool | None
-    dev_mode: Literal['concatenate', 'ignore'] | None
+    dev_mode: Literal["concatenate", "ignore"] | None
     compact: bool | None
     head: Number | None
     writes_only: bool | None
@@ -52,7 +51,7 @@ class SimulateOptions(TypedDict, total=False):
     utilization: Number | None
     log_device: Text | None
     untimed: bool | None
-    streams: Literal['none', 'parity', 'class', 'all'] | None
+    streams: Literal["none", "parity", "class", "all"] | None
     stream_limit: Number | None
     parity_classes: Number | None
     slc_cap: Number | None
@@ -63,10 +62,10 @@ class SimulateOptions(TypedDict, total=False):
     speed: Number | None
     buffers: Size | None
     seed: Number | None
-    fail: Text | None
-    rebuild: Text | None
+    fail: Number | None
+    rebuild: Number | None
     batch: Number | None
-    prefetch: Text | None
+    prefetch: Number | None
     check: bool | None
     compare: Union[Text, Sequence[Text]] | None
     baseline: Text | None
@@ -79,7 +78,7 @@ class PlaceOptions(TypedDict, total=False):
 
     format: Text | None
     skip_bad_lines: bool | None
-    dev_mode: Literal['concatenate', 'ignore'] | None
+    dev_mode: Literal["concatenate", "ignore"] | None
     compact: bool | None
     head: Number | None
     writes_only: bool | None
@@ -93,7 +92,7 @@ class PlaceOptions(TypedDict, total=False):
     chunk_size: Size | None
     unit_size: Size | None
     spare: Number | None
-    times: Literal['exact', 'stamps', 'unknown'] | None
+    times: Literal["exact", "stamps", "unknown"] | None
     fill: bool | None
     passes: Number | None
     seed: Number | None
@@ -105,12 +104,12 @@ class ReplayOptions(TypedDict, total=False):
     members: Union[File, Sequence[File]] | None
     format: Text | None
     skip_bad_lines: bool | None
-    dev_mode: Literal['concatenate', 'ignore'] | None
+    dev_mode: Literal["concatenate", "ignore"] | None
     compact: bool | None
     head: Number | None
     writes_only: bool | None
     sectors: bool | None
-    device: Literal['memory', 'null'] | None
+    device: Literal["memory", "null"] | None
     nbd: Text | None
     geometry: Text | None
     scheme: Text | None
@@ -139,7 +138,7 @@ class ReplayOptions(TypedDict, total=False):
     timed: bool | None
     speed: Number | None
     verify: bool | None
-    checkpoint: Literal['incremental', 'full'] | None
+    checkpoint: Literal["incremental", "full"] | None
     seed: Number | None
 
 
@@ -148,19 +147,19 @@ class FlashOptions(TypedDict, total=False):
 
     preset: Text | None
     logical_size: Size | None
-    spare: Text | None
+    spare: Number | None
     blocks: Number | None
     pages_per_block: Number | None
     summary_pages: Number | None
     page_size: Size | None
     gc: Text | None
-    gc_frontier: Literal['shared', 'separate'] | None
-    gc_free: Text | None
-    streams: Literal['none', 'parity', 'class', 'all'] | None
+    gc_frontier: Literal["shared", "separate"] | None
+    gc_free: Number | None
+    streams: Literal["none", "parity", "class", "all"] | None
     stream_limit: Number | None
     parity_classes: Number | None
     mapping_cache: Size | None
-    wear_levelling: Literal['off', 'dynamic', 'static'] | None
+    wear_levelling: Literal["off", "dynamic", "static"] | None
     slc_cap: Number | None
     stress_ratio: Number | None
     utilization: Number | None
@@ -188,8 +187,8 @@ class ReliabilityOptions(TypedDict, total=False):
     repair_time: Union[Time, Sequence[Time]] | None
     repair_rate: Union[Text, Sequence[Text]] | None
     replace_after: Time | None
-    repair_distribution: Literal['exponential', 'fixed'] | None
-    repairs: Literal['one-by-one', 'all-at-once'] | None
+    repair_distribution: Literal["exponential", "fixed"] | None
+    repairs: Literal["one-by-one", "all-at-once"] | None
     latent_rate: Text | None
     scrub_every: Time | None
     uber: Number | None

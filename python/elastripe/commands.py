@@ -1,7 +1,7 @@
 """The commands of the laboratory, with their options as keyword arguments.
 
-``simulate(queue_depth=8, ssd_size="4GiB", fill=True)`` is ``elastripe simulate --queue-depth 8 --ssd-size 4GiB --fill``.
-"""
+``simulate(queue_depth=8, ssd_size="4GiB", fill=True)`` is ``elastripe simulate --queue-depth 8 --ssd-size
+4GiB --fill``."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ def _words(command: str, options: Mapping[str, Any]) -> list[str]:
             values = [_text(option, one) for one in value]
             if not option["takes_several"] and len(values) != 1:
                 raise OptionError(f"{name}: found {len(values)} values, expected one")
-            words += [f"--{option['name']}={one}" for one in ([",".join(values)] if option["joined"] else values)]
+            words += [
+                f"--{option['name']}={one}" for one in ([",".join(values)] if option["joined"] else values)
+            ]
         else:
             words.append(f"--{option['name']}={_text(option, value)}")
     # Members are no options: they come last, behind what could take them for a value.
@@ -123,7 +125,12 @@ def _load(trace: TraceLike, options: dict[str, Any]) -> tuple[list[str], _native
     if trace is None:
         return [], None
     files = [trace] if _is_path(trace) else trace
-    if not isinstance(files, Trace) and isinstance(files, (list, tuple)) and files and all(map(_is_path, files)):
+    if (
+        not isinstance(files, Trace)
+        and isinstance(files, (list, tuple))
+        and files
+        and all(map(_is_path, files))
+    ):
         if registered(options.get("format")) is None:
             return [f"--trace={os.fspath(file)}" for file in files], None
         files = open_trace(files, format=options.pop("format"))
@@ -143,10 +150,12 @@ def _policies(
     named = own["placement"]
     if own["hotness"] is not None:
         if options.get("placement") not in ("was", None) or named is not None:
-            raise OptionError("hotness: found an identifier of one's own, expected with placement=\"was\"")
+            raise OptionError('hotness: found an identifier of one\'s own, expected with placement="was"')
         options["placement"] = None
         if options.pop("groups", None) is not None:
-            raise OptionError("groups: found beside an identifier of one's own, which says how many there are")
+            raise OptionError(
+                "groups: found beside an identifier of one's own, which says how many there are"
+            )
     group = options.pop("gc_group", None) if own["hotness"] is not None else None
     if group not in (None, "coldest", "own"):
         raise OptionError(f"gc_group: found {group!r}, expected coldest or own")
@@ -185,9 +194,9 @@ def simulate(
 ) -> Result:
     """A trace through the engine as it ships, over simulated SSDs in virtual time.
 
-    ``placement``, ``gc`` and ``hotness`` are names, or policies of one's own (schemes ``elastic`` and ``was``).
-    With ``compare=["raid", "eplog"]`` or ``sweep={"queue_depth": [1, 8]}`` the result has a row for each cell.
-    """
+    ``placement``, ``gc`` and ``hotness`` are names, or policies of one's own (schemes ``elastic`` and
+    ``was``). With ``compare=["raid", "eplog"]`` or ``sweep={"queue_depth": [1, 8]}`` the result has a row for
+    each cell."""
     given: dict[str, Any] = dict(options)
     policies = _policies(placement, gc, hotness, given)
     words, memory = _load(trace, given)
@@ -205,9 +214,8 @@ def place(
 ) -> Result:
     """Placement alone: the writes of a trace through a log-structured store without devices.
 
-    It counts what garbage collection moves (``gc_chunks_rewritten``), in chunks. Much faster than ``simulate``; what
-    the engine adds (parity, short stripes, collection in steps) is left out.
-    """
+    It counts what garbage collection moves (``gc_chunks_rewritten``), in chunks. Much faster than
+    ``simulate``; what the engine adds (parity, short stripes, collection in steps) is left out."""
     given: dict[str, Any] = dict(options)
     policies = _policies(placement, gc, hotness, given)
     words, memory = _load(trace, given)
@@ -215,7 +223,8 @@ def place(
 
 
 def replay(trace: TraceLike = None, *, progress: Progress = None, **options: Unpack[ReplayOptions]) -> Result:
-    """A trace through an array in this process: ``device="null"`` or ``"memory"``, ``members=[...]`` or ``nbd=...``.
+    """A trace through an array in this process: ``device="null"`` or ``"memory"``, ``members=[...]`` or
+    ``nbd=...``.
 
     With ``verify=True`` every byte read is checked; what does not hold is an ``Error``.
     """
@@ -233,18 +242,21 @@ def flash(
     """
     given: dict[str, Any] = {"seed": 1, **options}
     memory = None
-    if not _is_path(workload):
+    if isinstance(workload, (str, os.PathLike)):
+        name = os.fspath(workload)
+    else:
         trace = workload if isinstance(workload, Trace) else Trace(workload)
-        workload, memory = trace.name, _memory(trace)
-        if workload == "uniform" or workload.startswith("zipf:"):
-            # A trace that is called as a pattern is none.
-            workload = f"./{workload}"
-    words = [f"--workload={os.fspath(workload)}", *_words("flash", given)]
+        memory = _memory(trace)
+        # A trace that is called as a pattern is none.
+        is_pattern = trace.name == "uniform" or trace.name.startswith("zipf:")
+        name = f"./{trace.name}" if is_pattern else trace.name
+    words = [f"--workload={name}", *_words("flash", given)]
     return _run("flash", words, memory, None, progress)
 
 
 def reliability(*, progress: Progress = None, **options: Unpack[ReliabilityOptions]) -> Result:
-    """How likely arrays lose data, and how much: closed forms, a Markov chain, Monte Carlo; a row for each array.
+    """How likely arrays lose data, and how much: closed forms, a Markov chain, Monte Carlo; a row for each
+    array.
 
     Times and rates have their units: ``mttf="1500000h"``, ``failure_rate="0.25/y"``, ``within="10y"``.
     """

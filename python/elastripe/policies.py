@@ -1,10 +1,10 @@
 """Policies of one's own.
 
-All times are numbers of chunks that users have written so far: the clock stands still when nobody writes, and moves by
-garbage collection do not advance it. A policy serves one run: make a new one for the next.
+All times are numbers of chunks that users have written so far: the clock stands still when nobody writes, and
+moves by garbage collection do not advance it. A policy serves one run: make a new one for the next.
 
-What a method raises ends the run, and comes out of the call that started it. An answer that is none is a ``ValueError``.
-"""
+What a method raises ends the run, and comes out of the call that started it. An answer that is none is a
+``ValueError``."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from ._native import CollectedUnit, GcWrite, UserWrite
 UNIT: np.dtype[np.void] = np.dtype(
     [("unit", "<u4"), ("valid", "<u4"), ("written", "<u4"), ("class_", "<u4"), ("closed", "<u8")]
 )
-"""What a victim policy sees of a unit: its number, its valid chunks, the chunks it was closed with, its class, and the time at
-which it was closed."""
+"""What a victim policy sees of a unit: its number, its valid chunks, the chunks it was closed with, its
+class, and the time at which it was closed."""
 
 
 class PlacementPolicy:
-    """Which chunks are written together: a class for each. Low classes are for what is expected to be overwritten soon.
+    """Which chunks are written together: a class for each. Low classes are for what is expected to be
+    overwritten soon.
 
-    The store has one open group per class. A group that is full is written as a unit; units whose chunks have mostly been
-    overwritten are collected: their valid chunks are placed again.
-    """
+    The store has one open group per class. A group that is full is written as a unit; units whose chunks have
+    mostly been overwritten are collected: their valid chunks are placed again."""
 
     classes: int = 1
     """Number of classes, those for garbage collection included: 1 to 8. Looked at once, at the beginning."""
@@ -37,7 +37,8 @@ class PlacementPolicy:
     """Whether ``previous`` and ``written`` are wanted; without it they are ``None``. Looked at once."""
 
     def place_user(self, write: UserWrite) -> int:
-        """The class for a chunk that a user writes, 0 to ``classes - 1``; asked once for every chunk, in order."""
+        """The class for a chunk that a user writes, 0 to ``classes - 1``; asked once for every chunk, in
+        order."""
         raise NotImplementedError
 
     def place_gc(self, write: GcWrite) -> int:
@@ -54,9 +55,8 @@ class VictimPolicy:
     def choose_victim(self, units: npt.NDArray[np.void], capacity: int, now: int) -> int | None:
         """The row of ``units`` to collect, or ``None`` for none now.
 
-        ``units`` has the dtype ``UNIT`` and a row for each unit that may be collected and would free space: ``valid`` is below
-        ``capacity``, the chunks of a full unit. Never empty. ``now`` is the time.
-        """
+        ``units`` has the dtype ``UNIT`` and a row for each unit that may be collected and would free space:
+        ``valid`` is below ``capacity``, the chunks of a full unit. Never empty. ``now`` is the time."""
         raise NotImplementedError
 
 

@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Any, Union
 
 Progress = Union[bool, None, Callable[[str, int, int], object]]
-"""``None``: a bar in notebooks, if ``tqdm`` is there. ``True``: a bar anywhere, or lines without ``tqdm``. ``False``: nothing.
-Or a function of what is being done, how much of it is done, and how much it is in all (0 if that is not known); it is called at
-most twenty times a second, in the thread that made the call; what it raises stops the run."""
+"""``None``: a bar in notebooks, if ``tqdm`` is there. ``True``: a bar anywhere, or lines without ``tqdm``.
+``False``: nothing. Or a function of what is being done, how much of it is done, and how much it is in all (0
+if that is not known); it is called at most twenty times a second, in the thread that made the call; what it
+raises stops the run."""
 
 
 def _in_notebook() -> bool:
@@ -54,7 +55,7 @@ def reporter(progress: Progress) -> Iterator[Callable[[str, int, int], object] |
         yield None
         return
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped,unused-ignore]
     except ImportError:
         yield _line if progress else None
         return

@@ -11,15 +11,14 @@ if TYPE_CHECKING:
 class Result(dict[str, Any]):
     """What a run came to: a ``dict`` with the keys of the command's ``--json``, units in their names.
 
-    ``docs/simulate.md``, ``docs/replay.md``, ``docs/flash.md``, ``docs/reliability.md`` and ``docs/python.md`` say what they are.
-    """
+    ``docs/simulate.md``, ``docs/replay.md``, ``docs/flash.md``, ``docs/reliability.md`` and
+    ``docs/python.md`` say what they are."""
 
     def frame(self) -> pandas.DataFrame:
         """The result as a pandas DataFrame.
 
-        A row for each cell of ``compare`` and ``sweep``, for each array of ``reliability``, else a single one; nested keys are
-        joined by points, lists of devices are left out (see ``devices``).
-        """
+        A row for each cell of ``compare`` and ``sweep``, for each array of ``reliability``, else a single
+        one; nested keys are joined by points, lists of devices are left out (see ``devices``)."""
         import pandas
 
         if "cells" in self:
@@ -28,7 +27,9 @@ class Result(dict[str, Any]):
                 table[column] = _numbers(table[column])
             return table
         rows = self["rows"] if "rows" in self else [self]
-        flat = [{key: value for key, value in _flat(row).items() if not isinstance(value, list)} for row in rows]
+        flat = [
+            {key: value for key, value in _flat(row).items() if not isinstance(value, list)} for row in rows
+        ]
         return pandas.DataFrame(flat)
 
     def devices(self) -> pandas.DataFrame:

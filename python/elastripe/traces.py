@@ -27,7 +27,8 @@ REQUEST: np.dtype[np.void] = np.dtype(
         "itemsize": 32,
     }
 )
-"""A request: microseconds since the start of the trace, number of the device, what it does (``Op``), first byte, bytes."""
+"""A request: microseconds since the start of the trace, number of the device, what it does (``Op``), first
+byte, bytes."""
 
 Path = Union[str, "os.PathLike[str]"]
 Size = Union[int, str]
@@ -98,20 +99,24 @@ def _as_requests(given: Any) -> npt.NDArray[np.void]:
     rows = [tuple(row) for row in given]
     for row in rows:
         if len(row) not in (4, 5):
-            raise OptionError(f"request {row}: expected time_us, op, offset_bytes, length_bytes and perhaps the device")
+            raise OptionError(
+                f"request {row}: expected time_us, op, offset_bytes, length_bytes and perhaps the device"
+            )
     fields = ("time_us", "op", "offset_bytes", "length_bytes", "device")
     lists = [[row[place] if place < len(row) else 0 for row in rows] for place in range(5)]
     lists[1] = [_op(value) for value in lists[1]]
-    columns = {field: np.array(values, dtype=None if values else "<u8") for field, values in zip(fields, lists)}
+    columns = {
+        field: np.array(values, dtype=None if values else "<u8") for field, values in zip(fields, lists, strict=True)
+    }
     return _columns(columns.__getitem__, fields)
 
 
 class Trace:
     """Requests in the order in which they were issued.
 
-    ``requests`` is what a structured array of dtype ``REQUEST`` needs: such an array, one or a DataFrame with its fields
-    (``time_us`` and ``device`` may be absent), or tuples ``(time_us, op, offset_bytes, length_bytes[, device])``.
-    """
+    ``requests`` is what a structured array of dtype ``REQUEST`` needs: such an array, one or a DataFrame with
+    its fields (``time_us`` and ``device`` may be absent), or tuples ``(time_us, op, offset_bytes,
+    length_bytes[, device])``."""
 
     def __init__(
         self,
@@ -137,7 +142,8 @@ class Trace:
 
     @property
     def requests(self) -> npt.NDArray[np.void]:
-        """The requests, dtype ``REQUEST``, read-only: copy it to change it, and make a new trace of the copy."""
+        """The requests, dtype ``REQUEST``, read-only: copy it to change it, and make a new trace of the
+        copy."""
         return self._requests
 
     @property
@@ -185,29 +191,37 @@ class Trace:
         return f"<elastripe.Trace {self.name!r}: {len(self)} requests{said}>"
 
     def to_frame(self) -> pandas.DataFrame:
-        """The requests as a pandas DataFrame; ``op`` is a category of ``read``, ``write``, ``flush``, ``trim``."""
+        """The requests as a pandas DataFrame; ``op`` is a category of ``read``, ``write``, ``flush``,
+        ``trim``."""
         import pandas
 
         frame = pandas.DataFrame({field: self._requests[field] for field in REQUEST.names or ()})
         names = [op.name.lower() for op in Op]
-        frame["op"] = pandas.Categorical.from_codes(self.op.astype(np.int8), categories=names)
+        frame["op"] = pandas.Categorical([names[op] for op in self.op], categories=names)
         return frame
 
-    def stats(self, *, chunk_size: Size = "4KiB", dev_mode: str = "concatenate", progress: Progress = None) -> dict[str, Any]:
-        """What the papers print of a trace: the keys of ``trace info --json``. ``dev_mode``: ``concatenate`` or ``ignore``."""
+    def stats(
+        self, *, chunk_size: Size = "4KiB", dev_mode: str = "concatenate", progress: Progress = None
+    ) -> dict[str, Any]:
+        """What the papers print of a trace: the keys of ``trace info --json``. ``dev_mode``: ``concatenate``
+        or ``ignore``."""
         if dev_mode not in ("concatenate", "ignore"):
             raise OptionError(f"dev_mode: found {dev_mode!r}, expected concatenate or ignore")
         with reporter(progress) as tell:
-            text = _native.statistics(self._requests.tobytes(), _bytes(chunk_size), dev_mode == "ignore", tell)
+            text = _native.statistics(
+                self._requests.tobytes(), _bytes(chunk_size), dev_mode == "ignore", tell
+            )
         figures: dict[str, Any] = json.loads(text)
         return figures
 
-    def save(self, path: Path, *, format: str = "csv", force: bool = False, progress: Progress = None) -> tuple[int, int]:
-        """Writes it, whole or not at all: ``csv`` (the common form), ``spc``, ``msr`` or ``fio``; ``.zst`` and ``.gz`` are compressed.
+    def save(
+        self, path: Path, *, format: str = "csv", force: bool = False, progress: Progress = None
+    ) -> tuple[int, int]:
+        """Writes it, whole or not at all: ``csv`` (the common form), ``spc``, ``msr`` or ``fio``; ``.zst``
+        and ``.gz`` are compressed.
 
-        A file that is there is overwritten with ``force`` only. Answers how many requests were written, and how many were left out
-        because the format has none such.
-        """
+        A file that is there is overwritten with ``force`` only. Answers how many requests were written, and
+        how many were left out because the format has none such."""
         with reporter(progress) as tell:
             return _native.write(os.fspath(path), self._requests.tobytes(), format, self._labels, force, tell)
 
@@ -226,9 +240,9 @@ def open_trace(
 ) -> Trace:
     """Reads a trace file, or several as one trace in that order; gzip and zstd are unpacked.
 
-    ``format``: csv, spc, msr, fiu, blkparse, fio, or the name of a registered reader; detected if not given. ``reader`` reads instead.
-    ``skip_bad_lines``: count lines that are not understood and pass over them, instead of raising at the first.
-    """
+    ``format``: csv, spc, msr, fiu, blkparse, fio, or the name of a registered reader; detected if not given.
+    ``reader`` reads instead. ``skip_bad_lines``: count lines that are not understood and pass over them,
+    instead of raising at the first."""
     paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
     name = ", ".join(os.path.basename(os.fspath(one)) for one in paths)
     own = reader or registered(format)
@@ -252,14 +266,18 @@ def _joined(parts: list[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
 
 
 def generate(
-    profile: str, *, requests: int | None = None, seed: int = 1, range: Size | None = None, progress: Progress = None
+    profile: str,
+    *,
+    requests: int | None = None,
+    seed: int = 1,
+    range: Size | None = None,
+    progress: Progress = None,
 ) -> Trace:
     """A synthetic trace, as ``trace generate`` writes it: same profile and seed, same requests.
 
-    ``profile``: was-synthetic, was-synthetic-fifth, fin, web, usr, mds, online, webmail, online-webmail, zipf:THETA or uniform.
-    ``requests``: how many; as many as published if not given, 1,000,000 for zipf and uniform. ``range``: bytes of the addresses of zipf
-    and uniform; 1 GiB if not given.
-    """
+    ``profile``: was-synthetic, was-synthetic-fifth, fin, web, usr, mds, online, webmail, online-webmail,
+    zipf:THETA or uniform. ``requests``: how many; as many as published if not given, 1,000,000 for zipf and
+    uniform. ``range``: bytes of the addresses of zipf and uniform; 1 GiB if not given."""
     range_bytes = None if range is None else _bytes(range)
     with reporter(progress) as tell:
         content, known = _native.generate(profile, requests, seed, range_bytes, tell)

@@ -1,7 +1,8 @@
 """SepBIT as a policy of one's own: the same as `placement="sepbit"`, to the chunk.
 
-Wang, Li, Lee, Ouyang, Shi, Huang: "Separating Data via Block Invalidation Time Inference for Write Amplification Reduction
-in Log-Structured Storage", FAST 2022, section 3. `crates/lab/examples/own_policy.rs` is the same in Rust.
+Wang, Li, Lee, Ouyang, Shi, Huang: "Separating Data via Block Invalidation Time Inference for Write
+Amplification Reduction in Log-Structured Storage", FAST 2022, section 3. `crates/lab/examples/own_policy.rs`
+is the same in Rust.
 
 python examples/sepbit.py
 """
@@ -17,8 +18,8 @@ UNITS_AVERAGED = 16
 
 
 class SepBit(elastripe.PlacementPolicy):
-    """Infers when a chunk will be overwritten: of a user's write from how long the version lived that it replaces, of a chunk
-    that garbage collection moves from its age."""
+    """Infers when a chunk will be overwritten: of a user's write from how long the version lived that it
+    replaces, of a chunk that garbage collection moves from its age."""
 
     classes = 6
     needs_times = True

@@ -151,8 +151,8 @@ fn count(object: &Bound<'_, PyAny>, name: &str, least: usize, most: usize) -> Py
     })
 }
 
-/// A placement with the methods `place_user`, `place_gc` and `note_collected`, and the attributes `classes` and
-/// `needs_times`.
+/// A placement with the methods `place_user`, `place_gc` and `note_collected`, and the attributes `classes`
+/// and `needs_times`.
 pub struct PyPlacement {
     asked: Asked,
     classes: usize,
@@ -240,8 +240,8 @@ impl Hotness for PyHotness {
     }
 }
 
-/// A victim policy: a function of units, as bytes of the NumPy dtype `elastripe.UNIT`, of the chunks of a full
-/// unit, and of the time. It answers with a row, or with nothing.
+/// A victim policy: a function of units, as bytes of the NumPy dtype `elastripe.UNIT`, of the chunks of a
+/// full unit, and of the time. It answers with a row, or with nothing.
 pub struct PyVictims {
     asked: Asked,
     rows: Vec<u8>,

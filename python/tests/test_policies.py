@@ -1,4 +1,5 @@
-"""Policies in Python: the same counts as the built-in ones, in the store without devices and in the engine."""
+"""Policies in Python: the same counts as the built-in ones, in the store without devices and in the
+engine."""
 
 from __future__ import annotations
 
@@ -13,11 +14,23 @@ import elastripe
 from elastripe import CollectedUnit, GcWrite, Trace, UserWrite
 
 COUNTS = (
-    "user_chunks_written", "absorbed_chunks", "gc_chunks_rewritten", "units_collected", "units_written",
-    "unique_chunks", "write_amplification",
+    "user_chunks_written",
+    "absorbed_chunks",
+    "gc_chunks_rewritten",
+    "units_collected",
+    "units_written",
+    "unique_chunks",
+    "write_amplification",
 )
 # 6+2 over SSDs of 16 MiB: small enough that units are collected.
-SMALL: Any = {"ssd": "was-ssd", "ssd_size": "16MiB", "device_size": "3MiB", "untimed": True, "gc_unit": 8, "fill": True}
+SMALL: Any = {
+    "ssd": "was-ssd",
+    "ssd_size": "16MiB",
+    "device_size": "3MiB",
+    "untimed": True,
+    "gc_unit": 8,
+    "fill": True,
+}
 
 
 def counts(result: elastripe.Result) -> list[object]:
@@ -42,7 +55,14 @@ def test_sepbit_in_python_is_the_built_in_sepbit_in_the_engine(zipf: Trace) -> N
     ours = elastripe.simulate(zipf, scheme="elastic", placement="sepbit", **SMALL)
     own = elastripe.simulate(zipf, scheme="elastic", placement=SepBit(), **SMALL)
     assert ours["gc_chunks_rewritten"] > 1_000
-    for key in ("requests", "user_chunks_written", "ssd_chunks_written", "gc_chunks_rewritten", "erases", "devices"):
+    for key in (
+        "requests",
+        "user_chunks_written",
+        "ssd_chunks_written",
+        "gc_chunks_rewritten",
+        "erases",
+        "devices",
+    ):
         assert own[key] == ours[key], key
     assert own["placement"]["policy"] == "python:SepBit" and own["placement"]["classes"] == 6
 
@@ -194,7 +214,7 @@ class Chooses(elastripe.VictimPolicy):
         self.calls += 1
         assert units.dtype == elastripe.UNIT and len(units) > 0 and capacity == 16
         assert (units["valid"] < capacity).all() and (units["closed"] <= now).all()
-        return len(units) if self.answer == "beyond" else self.answer  # type: ignore[no-any-return]
+        return len(units) if self.answer == "beyond" else self.answer
 
 
 def test_victims_are_rows_or_none(zipf: Trace) -> None:

@@ -33,7 +33,9 @@ def test_the_stub_has_all_that_the_compiled_part_has() -> None:
         if isinstance(node, ast.FunctionDef):
             arguments = [argument.arg for argument in node.args.args]
             signature = (real.__text_signature__ or "").strip("()").replace("$self", "")
-            assert [part.split("=")[0].strip() for part in signature.split(",") if part.strip()] == arguments, name
+            assert [
+                part.split("=")[0].strip() for part in signature.split(",") if part.strip()
+            ] == arguments, name
         else:
             members = {part.name for part in node.body if isinstance(part, ast.FunctionDef)} - {"__init__"}
             assert members <= set(dir(real)), name
@@ -48,6 +50,14 @@ def test_everything_that_is_exported_is_documented() -> None:
 
 def test_the_package_the_examples_and_the_tests_type_check(tmp_path: Path) -> None:
     folders = [str(PYTHON / name) for name in ("elastripe", "examples", "tools", "tests")]
-    command = [sys.executable, "-m", "mypy", "--config-file", str(PYTHON / "pyproject.toml"), "--cache-dir", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--config-file",
+        str(PYTHON / "pyproject.toml"),
+        "--cache-dir",
+        str(tmp_path),
+    ]
     done = subprocess.run([*command, *folders], capture_output=True, text=True, cwd=PYTHON)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -15,7 +15,7 @@ APART = {
     "flash": {"workload"},
     "reliability": set(),
 }
-HEAD = '''"""The options of the commands, for type checkers. Made by `tools/options.py`; do not change it by hand."""
+HEAD = '''"""The options of the commands, for type checkers. Made by `tools/options.py`; not to be changed."""
 
 from __future__ import annotations
 
@@ -41,10 +41,27 @@ def kind(option: _native._Option) -> str:
         return "Union[Mapping[str, Sequence[Any]], str, Sequence[str]]"
     name = option["value"].split(",")[0]
     one = {
-        "SIZE": "Size", "RATE": "Rate", "TIME": "Time", "N": "Number", "COUNT": "Number", "CHUNKS": "Number",
-        "ROWS": "Number", "R": "Number", "SHARE": "Number", "CAP": "Number", "PERCENT": "Number", "WRITES": "Number",
-        "N|end|never": "Number", "MEMBER": "File", "FILE": "File",
-    }.get(name, "Number" if name in ("SEED", "SPEED", "QUEUE_DEPTH", "STRIPES", "SLOTS", "LOSSES") else "Text")
+        "SIZE": "Size",
+        "RATE": "Rate",
+        "TIME": "Time",
+        "N": "Number",
+        "COUNT": "Number",
+        "CHUNKS": "Number",
+        "ROWS": "Number",
+        "R": "Number",
+        "SHARE": "Number",
+        "CAP": "Number",
+        "PERCENT": "Number",
+        "WRITES": "Number",
+        "N|end|never": "Number",
+        "MEMBER": "File",
+        "FILE": "File",
+    }.get(
+        name,
+        "Number"
+        if name in ("SEED", "SPEED", "QUEUE_DEPTH", "STRIPES", "FACTOR", "N|SHARE", "BATCHES", "SSDS")
+        else "Text",
+    )
     if option["values"]:
         one = f"Literal[{', '.join(repr(value) for value in option['values'])}]"
     return f"Union[{one}, Sequence[{one}]]" if option["takes_several"] else one

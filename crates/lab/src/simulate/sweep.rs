@@ -85,6 +85,7 @@ fn found(
     let traces = Traces { memory, shown, loaded: Mutex::default() };
     let mut keyed = Vec::new();
     for cell in cells {
+        shown.check()?;
         let key = key(&cell.arguments, &*traces.of(&cell.arguments)?);
         keyed.push((key, cell));
     }
