@@ -1,4 +1,4 @@
-"""The options of the commands, for type checkers. Made by `tools/options.py`; do not change it by hand."""
+"""The options of the commands, for type checkers. Made by `tools/options.py`; not to be changed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ Time = Union[timedelta, str]
 File = Union[str, "PathLike[str]"]
 
 
+
 class SimulateOptions(TypedDict, total=False):
     """Options of ``simulate``."""
 
     format: Text | None
     skip_bad_lines: bool | None
-    dev_mode: Literal["concatenate", "ignore"] | None
+    dev_mode: Literal['concatenate', 'ignore'] | None
     compact: bool | None
     head: Number | None
     writes_only: bool | None
@@ -51,7 +52,7 @@ class SimulateOptions(TypedDict, total=False):
     utilization: Number | None
     log_device: Text | None
     untimed: bool | None
-    streams: Literal["none", "parity", "class", "all"] | None
+    streams: Literal['none', 'parity', 'class', 'all'] | None
     stream_limit: Number | None
     parity_classes: Number | None
     slc_cap: Number | None
@@ -78,7 +79,7 @@ class PlaceOptions(TypedDict, total=False):
 
     format: Text | None
     skip_bad_lines: bool | None
-    dev_mode: Literal["concatenate", "ignore"] | None
+    dev_mode: Literal['concatenate', 'ignore'] | None
     compact: bool | None
     head: Number | None
     writes_only: bool | None
@@ -92,7 +93,7 @@ class PlaceOptions(TypedDict, total=False):
     chunk_size: Size | None
     unit_size: Size | None
     spare: Number | None
-    times: Literal["exact", "stamps", "unknown"] | None
+    times: Literal['exact', 'stamps', 'unknown'] | None
     fill: bool | None
     passes: Number | None
     seed: Number | None
@@ -104,12 +105,12 @@ class ReplayOptions(TypedDict, total=False):
     members: Union[File, Sequence[File]] | None
     format: Text | None
     skip_bad_lines: bool | None
-    dev_mode: Literal["concatenate", "ignore"] | None
+    dev_mode: Literal['concatenate', 'ignore'] | None
     compact: bool | None
     head: Number | None
     writes_only: bool | None
     sectors: bool | None
-    device: Literal["memory", "null"] | None
+    device: Literal['memory', 'null'] | None
     nbd: Text | None
     geometry: Text | None
     scheme: Text | None
@@ -138,7 +139,7 @@ class ReplayOptions(TypedDict, total=False):
     timed: bool | None
     speed: Number | None
     verify: bool | None
-    checkpoint: Literal["incremental", "full"] | None
+    checkpoint: Literal['incremental', 'full'] | None
     seed: Number | None
 
 
@@ -153,13 +154,13 @@ class FlashOptions(TypedDict, total=False):
     summary_pages: Number | None
     page_size: Size | None
     gc: Text | None
-    gc_frontier: Literal["shared", "separate"] | None
+    gc_frontier: Literal['shared', 'separate'] | None
     gc_free: Number | None
-    streams: Literal["none", "parity", "class", "all"] | None
+    streams: Literal['none', 'parity', 'class', 'all'] | None
     stream_limit: Number | None
     parity_classes: Number | None
     mapping_cache: Size | None
-    wear_levelling: Literal["off", "dynamic", "static"] | None
+    wear_levelling: Literal['off', 'dynamic', 'static'] | None
     slc_cap: Number | None
     stress_ratio: Number | None
     utilization: Number | None
@@ -187,8 +188,8 @@ class ReliabilityOptions(TypedDict, total=False):
     repair_time: Union[Time, Sequence[Time]] | None
     repair_rate: Union[Text, Sequence[Text]] | None
     replace_after: Time | None
-    repair_distribution: Literal["exponential", "fixed"] | None
-    repairs: Literal["one-by-one", "all-at-once"] | None
+    repair_distribution: Literal['exponential', 'fixed'] | None
+    repairs: Literal['one-by-one', 'all-at-once'] | None
     latent_rate: Text | None
     scrub_every: Time | None
     uber: Number | None

@@ -105,9 +105,8 @@ def _as_requests(given: Any) -> npt.NDArray[np.void]:
     fields = ("time_us", "op", "offset_bytes", "length_bytes", "device")
     lists = [[row[place] if place < len(row) else 0 for row in rows] for place in range(5)]
     lists[1] = [_op(value) for value in lists[1]]
-    columns = {
-        field: np.array(values, dtype=None if values else "<u8") for field, values in zip(fields, lists, strict=True)
-    }
+    pairs = zip(fields, lists, strict=True)
+    columns = {field: np.array(values, dtype=None if values else "<u8") for field, values in pairs}
     return _columns(columns.__getitem__, fields)
 
 

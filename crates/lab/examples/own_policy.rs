@@ -1,5 +1,5 @@
-//! A placement policy of one's own in Rust: SepBIT (FAST 2022, section 3) written anew, beside the built-in one.
-//! `python/examples/sepbit.py` is the same in Python.
+//! A placement policy of one's own in Rust: SepBIT (FAST 2022, section 3) written anew, beside the built-in
+//! one. `python/examples/sepbit.py` is the same in Python.
 //!
 //! `cargo run --release -p elastripe-lab --example own_policy`
 

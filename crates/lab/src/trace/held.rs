@@ -18,8 +18,8 @@ const REQUESTS_PER_LOOK: u64 = 4096;
 pub struct Held {
     /// Its requests.
     pub requests: Vec<Request>,
-    /// What it says of itself if it is synthetic, or made of such traces: lines from which it can be generated
-    /// again.
+    /// What it says of itself if it is synthetic, or made of such traces: lines from which it can be
+    /// generated again.
     pub labels: Vec<String>,
     /// The same in words, for people and results.
     pub described: Vec<String>,
@@ -95,7 +95,8 @@ pub fn generate(
     Ok(Held { solution: Some(solution), ..Held::labelled(requests, &[label]) })
 }
 
-/// Writes a trace, compressed as the file's name says, whole or not at all. `labels` are lines as in [`Held`].
+/// Writes a trace, compressed as the file's name says, whole or not at all. `labels` are lines as in
+/// [`Held`].
 pub fn write(
     path: &Path,
     requests: &[Request],
