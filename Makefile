@@ -2,7 +2,7 @@
 # through sudo; a Rust toolchain must be there).
 CARGO ?= cargo
 
-.PHONY: run test setup build deb bench crash ordeal fuzz clean
+.PHONY: run test setup build deb bench crash ordeal fuzz python clean
 
 run: setup build
 	scripts/demo.sh
@@ -37,6 +37,10 @@ ordeal: build
 # Coverage-guided fuzzing of every decoder and of the NBD server (needs cargo-fuzz and a nightly toolchain).
 fuzz:
 	scripts/fuzz.sh
+
+# The Python package: wheel, a fresh virtual environment, its tests (docs/python.md). Nothing else needs Python.
+python:
+	scripts/python.sh
 
 clean:
 	$(CARGO) clean

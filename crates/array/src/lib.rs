@@ -115,8 +115,8 @@ pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
     ChunkWrite, Classes, CollectOutcome, Collects, CommitOutcome, Commits, GROUP_BYTES_MAX, GcStats, InPlace,
-    Located, Logs, Origin, P_WAIT_NS_DEFAULT, Pressure, Rewrites, Scheme, SchemeMemory, SchemeOptions,
-    UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
+    Located, Logs, Origin, P_WAIT_NS_DEFAULT, Policies, Pressure, Rewrites, Scheme, SchemeMemory,
+    SchemeOptions, UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
 };
 pub use shape::{RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC};
 pub use shards::{

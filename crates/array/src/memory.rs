@@ -6,7 +6,7 @@
 use crate::engine::EngineOptions;
 use crate::image;
 use crate::restart::AssembleError;
-use crate::scheme;
+use crate::scheme::{self, Policies};
 use crate::table::{Table, word_count};
 use format::ArrayConfig;
 
@@ -31,7 +31,20 @@ impl EngineOptions {
     /// Whether an array of that configuration can be run with these options: they are in their ranges, and
     /// the memory that it takes can be had.
     pub fn check(&self, config: &ArrayConfig) -> Result<(), AssembleError> {
-        let need = MemoryNeed::of(config, self)?;
+        self.check_need(config, MemoryNeed::of(config, self)?)
+    }
+
+    /// The same with policies that are no part of this product.
+    pub(crate) fn check_with(&self, config: &ArrayConfig, policies: &Policies) -> Result<(), AssembleError> {
+        policies.check(config)?;
+        let mut need = MemoryNeed::of(config, self)?;
+        if let Some(placement) = policies.placement.as_ref().filter(|_| config.scheme.is_elastic()) {
+            need.take_buffers(config, self, placement.classes());
+        }
+        self.check_need(config, need)
+    }
+
+    fn check_need(&self, config: &ArrayConfig, need: MemoryNeed) -> Result<(), AssembleError> {
         let slots = need.buffers_bytes / config.geometry.chunk_bytes() as u64;
         if u32::try_from(slots).is_err() {
             return Err(AssembleError::Buffers { bytes: need.buffers_bytes });
@@ -53,9 +66,13 @@ impl MemoryNeed {
             Self { placement_bytes: need.placement_bytes, ..Self::default() }.check_granted()?;
             classes = placement.build()?.classes();
         }
-        let slots = options.slot_count(config, classes) as u64;
-        need.buffers_bytes = slots.saturating_mul(config.geometry.chunk_bytes() as u64);
+        need.take_buffers(config, options, classes);
         Ok(need)
+    }
+
+    fn take_buffers(&mut self, config: &ArrayConfig, options: &EngineOptions, classes: usize) {
+        let slots = options.slot_count(config, classes) as u64;
+        self.buffers_bytes = slots.saturating_mul(config.geometry.chunk_bytes() as u64);
     }
 
     /// What an array of several shards takes, of the shape of one of them, when it runs with these options

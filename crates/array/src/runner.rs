@@ -4,6 +4,7 @@ use crate::engine::{Done, Engine, EngineError, EngineOptions};
 use crate::planted::{Planted, planted};
 use crate::recovery::{self, Arrangement};
 use crate::restart::{AssembleError, RecoveryReport};
+use crate::scheme::Policies;
 use block::{Completion, DeviceSet};
 
 /// How long one wait for devices lasts at most.
@@ -32,6 +33,19 @@ impl<D: DeviceSet> Array<D> {
         Self::assemble_if(devices, arrangement, nonce, options, &mut || Ok(()))
     }
 
+    /// The same with policies that are no part of this product.
+    pub fn assemble_with(
+        mut devices: D,
+        arrangement: &Arrangement,
+        nonce: u64,
+        options: EngineOptions,
+        policies: Policies,
+    ) -> Result<(Self, RecoveryReport), AssembleError> {
+        options.check_with(&arrangement.newest.config, &policies)?;
+        Self::recover(&mut devices, arrangement, nonce, &options, &mut || Ok(()))
+            .map(|(parts, report)| (Self::of(Engine::new(parts, options, policies), devices), report))
+    }
+
     /// The same; when nothing speaks against it any more, and before anything is written, `may_write` is
     /// asked.
     pub fn assemble_if(
@@ -42,13 +56,22 @@ impl<D: DeviceSet> Array<D> {
         may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
     ) -> Result<(Self, RecoveryReport), AssembleError> {
         options.check(&arrangement.newest.config)?;
-        let (parts, report) =
-            recovery::assemble(&mut devices, arrangement, nonce, options.table_bytes_max(), may_write)?;
-        let engine = Engine::new(parts, options);
-        Ok((
-            Self { engine, devices, completions: Vec::new(), answers: Vec::new(), next_tag: OWN_TAGS },
-            report,
-        ))
+        let (parts, report) = Self::recover(&mut devices, arrangement, nonce, &options, may_write)?;
+        Ok((Self::of(Engine::new(parts, options, Policies::default()), devices), report))
+    }
+
+    fn recover(
+        devices: &mut D,
+        arrangement: &Arrangement,
+        nonce: u64,
+        options: &EngineOptions,
+        may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
+    ) -> Result<(recovery::Parts, RecoveryReport), AssembleError> {
+        recovery::assemble(devices, arrangement, nonce, options.table_bytes_max(), may_write)
+    }
+
+    fn of(engine: Engine, devices: D) -> Self {
+        Self { engine, devices, completions: Vec::new(), answers: Vec::new(), next_tag: OWN_TAGS }
     }
 
     /// Brings the whole table into memory; see [`Engine::bring_all_pages`].

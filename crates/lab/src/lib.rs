@@ -9,13 +9,16 @@
 
 pub mod bench;
 mod drive;
+pub mod embed;
 pub mod experiments;
 pub mod failure;
 pub mod flash;
+pub mod given;
 pub mod keys;
 mod number;
 pub mod options;
 mod outfile;
+mod placing;
 pub mod plot;
 pub mod provenance;
 pub mod reliability;
@@ -25,6 +28,7 @@ pub mod simulated;
 mod subject;
 mod terms;
 pub mod trace;
+pub mod watch;
 
 /// How a command ended: the process's exit code.
 pub type Exit = u8;

@@ -4,6 +4,7 @@ use node::units::show_time;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,6 +21,15 @@ pub fn commit() -> Option<String> {
     (!COMMIT.is_empty()).then(|| format!("{COMMIT}{changed}"))
 }
 
+/// The file that holds this program, where it is not what the process was started as.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says that this program is a library in that file; to be called first of all.
+pub fn set_program(file: PathBuf) {
+    // Whoever comes second holds the same library.
+    let _ = PROGRAM.set(file);
+}
+
 /// What tells this program from every other build: a hash of it. A commit would not do, as sources change
 /// between two.
 pub fn build() -> &'static str {
@@ -31,7 +41,8 @@ pub fn build() -> &'static str {
 }
 
 fn hash_of_program() -> std::io::Result<u64> {
-    let mut program = File::open("/proc/self/exe")?;
+    let own = || PathBuf::from("/proc/self/exe");
+    let mut program = File::open(PROGRAM.get().cloned().unwrap_or_else(own))?;
     let (mut hash, mut bytes) = (0xcbf2_9ce4_8422_2325_u64, Vec::new());
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     // A piece is shorter than the others at the end only, however the system cuts what it reads.
@@ -64,7 +75,8 @@ pub fn command() -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn quoted(word: &str) -> String {
+/// A word so that a shell understands it.
+pub fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+%@".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

@@ -36,6 +36,21 @@ pub trait Hotness: Send {
     fn memory_bytes(&self) -> usize;
 }
 
+/// An identifier that is only known when the program runs.
+impl<H: Hotness + ?Sized> Hotness for Box<H> {
+    fn tiers(&self) -> u8 {
+        (**self).tiers()
+    }
+
+    fn identify(&mut self, lcn: Lcn, now: u64) -> Tier {
+        (**self).identify(lcn, now)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        (**self).memory_bytes()
+    }
+}
+
 /// Write counts from which on a chunk belongs to the next hotter tier: one to three, ascending.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thresholds {

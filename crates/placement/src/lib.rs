@@ -31,6 +31,7 @@ mod policy;
 mod recent;
 mod sepbit;
 mod sequence;
+mod store;
 mod unit;
 mod victim;
 mod was;
@@ -45,6 +46,7 @@ pub use policy::{Class, CollectedUnit, GcApart, GcWrite, Placement, SingleGroup,
 pub use recent::RecentWrites;
 pub use sepbit::SepBit;
 pub use sequence::{Sequence, SequenceDetector};
+pub use store::{Store, StoreCounts, StoreError, StoreOptions, Times};
 pub use unit::{GcThreshold, UnitStamp};
 pub use victim::{CostBenefit, Greedy, UnitId, UnitState, Units, VictimPolicy};
 pub use was::Was;

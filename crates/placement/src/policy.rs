@@ -111,6 +111,33 @@ pub trait Placement: Send {
     fn memory_bytes(&self) -> usize;
 }
 
+/// A policy that is only known when the program runs.
+impl<P: Placement + ?Sized> Placement for Box<P> {
+    fn classes(&self) -> usize {
+        (**self).classes()
+    }
+
+    fn needs_times(&self) -> bool {
+        (**self).needs_times()
+    }
+
+    fn place_user(&mut self, write: UserWrite) -> Class {
+        (**self).place_user(write)
+    }
+
+    fn place_gc(&mut self, write: GcWrite) -> Class {
+        (**self).place_gc(write)
+    }
+
+    fn note_collected(&mut self, unit: CollectedUnit) {
+        (**self).note_collected(unit);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        (**self).memory_bytes()
+    }
+}
+
 /// Everything in one group: elastic striping without hotness (eSAP, W-39).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SingleGroup;

@@ -69,13 +69,29 @@ pub struct Outcome {
 /// # Errors
 /// The first parameter out of its range.
 pub fn simulate(model: &Model, plan: &Plan) -> Result<Outcome, Error> {
+    Ok(simulate_while(model, plan, &mut |_| true)?.expect("nothing stops it"))
+}
+
+/// The same; `goes_on` is asked before each life, with the number of those that have ended, and nothing comes
+/// of it when the answer is no.
+///
+/// # Errors
+/// The first parameter out of its range.
+pub fn simulate_while(
+    model: &Model,
+    plan: &Plan,
+    goes_on: &mut dyn FnMut(u32) -> bool,
+) -> Result<Option<Outcome>, Error> {
     model.check()?;
     check("trials", f64::from(plan.trials), plan.trials >= 100, "at least 100")?;
     check("confidence", plan.confidence, (0.5..=0.999_999).contains(&plan.confidence), "0.5 to 0.999999")?;
     let mut trial = Trial::new(model, plan.seed);
     let (mut loss, mut bytes) = (Sum::default(), Sum::default());
     let (mut by_cause, mut failures) = ([0.0; 3], 0.0);
-    for _ in 0..plan.trials {
+    for life in 0..plan.trials {
+        if !goes_on(life) {
+            return Ok(None);
+        }
         let scored = trial.run();
         loss.add(scored.loss.iter().sum());
         bytes.add(scored.bytes / model.usable());
@@ -85,12 +101,12 @@ pub fn simulate(model: &Model, plan: &Plan) -> Result<Outcome, Error> {
     let (trials, deviations) = (f64::from(plan.trials), normal_quantile(0.5 + plan.confidence / 2.0));
     let mut loss = loss.estimate(trials, deviations);
     (loss.mean, loss.high) = (loss.mean.min(1.0), loss.high.min(1.0));
-    Ok(Outcome {
+    Ok(Some(Outcome {
         loss,
         by_cause: by_cause.map(|sum| sum / trials),
         lost_share: bytes.estimate(trials, deviations),
         failures: failures / trials,
-    })
+    }))
 }
 
 /// Sums of values and of their squares.

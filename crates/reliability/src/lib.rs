@@ -18,7 +18,7 @@ mod lifetime;
 mod markov;
 mod model;
 
-pub use carlo::{Estimate, Outcome, Plan, simulate};
+pub use carlo::{Estimate, Outcome, Plan, simulate, simulate_while};
 pub use chain::Chain;
 pub use error::Error;
 pub use lifetime::{Lifetime, Wear};

@@ -52,7 +52,10 @@ impl Request {
     }
 
     /// Holds a parsed request against the bounds that the rest of the crate relies on.
-    pub(crate) fn checked(self) -> Result<Self, LineFault> {
+    ///
+    /// # Errors
+    /// It ends beyond any device, or transfers more than any real request.
+    pub fn checked(self) -> Result<Self, LineFault> {
         let end = self.offset_bytes.checked_add(self.length_bytes);
         if end.is_none_or(|end| end > MAX_END_BYTES) {
             return Err(LineFault::Range {

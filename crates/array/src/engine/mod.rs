@@ -437,8 +437,12 @@ fn drive(activity: &mut impl Activity, core: &mut Core) {
 }
 
 impl Engine {
-    pub(crate) fn new(parts: crate::recovery::Parts, options: EngineOptions) -> Self {
-        let mut core = Core::new(parts, options);
+    pub(crate) fn new(
+        parts: crate::recovery::Parts,
+        options: EngineOptions,
+        policies: crate::scheme::Policies,
+    ) -> Self {
+        let mut core = Core::new(parts, options, policies);
         let activities = Activities {
             zeros: zero::Zeros::default(),
             cache_expiry: cache::CacheExpiry,

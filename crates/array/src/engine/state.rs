@@ -26,7 +26,7 @@ use crate::fault::FailCause;
 use crate::health::ArrayState;
 use crate::plan::Codeword;
 use crate::planted::{Planted, planted};
-use crate::scheme::{self, Journaling, WriteLock};
+use crate::scheme::{self, Journaling, Policies, WriteLock};
 use crate::table::Extent;
 use block::slab::Slab;
 use block::{ChunkAddr, DevIndex, DeviceOp, IoFault, OpKind, Pool, Seq, Slot, Stream, StripeId};
@@ -36,8 +36,11 @@ use std::collections::{BTreeSet, VecDeque};
 const FRAMES_SET_ASIDE: usize = 16;
 
 impl Core {
-    pub fn new(mut parts: crate::recovery::Parts, options: EngineOptions) -> Self {
+    pub fn new(mut parts: crate::recovery::Parts, options: EngineOptions, policies: Policies) -> Self {
         parts.scheme.configure(&parts.store, &options.scheme);
+        if let Some(classes) = parts.scheme.classes_mut() {
+            classes.use_policies(policies);
+        }
         let slot_count = options.slot_count(&parts.store.config, parts.scheme.class_count());
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");

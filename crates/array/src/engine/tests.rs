@@ -40,7 +40,7 @@ fn core(options: EngineOptions) -> Core {
     let (parts, _) =
         crate::recovery::assemble(&mut devices, &arrange(&found).unwrap(), 4242, u64::MAX, &mut || Ok(()))
             .unwrap();
-    Core::new(parts, options)
+    Core::new(parts, options, crate::Policies::default())
 }
 
 /// Takes the operations issued so far, all of which end now: what they were for.

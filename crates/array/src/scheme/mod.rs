@@ -11,6 +11,7 @@ mod in_place;
 mod log_room;
 mod options;
 pub mod parity_log;
+mod policies;
 pub mod raid;
 mod roles;
 
@@ -19,6 +20,7 @@ pub use options::{
     GROUP_BYTES_MAX, P_WAIT_NS_DEFAULT, Rewrites, SchemeOptions, UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX,
 };
 pub use parity_log::full_blocks_min;
+pub use policies::Policies;
 pub use roles::{
     Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Logs,
     Pressure, RedoStep,

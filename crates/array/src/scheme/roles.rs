@@ -1,5 +1,6 @@
 //! What only some schemes do. The engine asks a scheme for a role, and has nothing to do where there is none.
 
+use super::Policies;
 use crate::health::Health;
 use crate::plan::{Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
@@ -230,6 +231,9 @@ pub trait Classes {
 
     /// How many classes of chunks are written apart from each other.
     fn class_count(&self) -> usize;
+
+    /// Policies of somebody else take the place of its own; told before the first request, if at all.
+    fn use_policies(&mut self, policies: Policies);
 
     /// The class of what is written at an address.
     fn class_at(&self, addr: ChunkAddr) -> u8;

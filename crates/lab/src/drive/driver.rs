@@ -138,7 +138,7 @@ impl<'a> Driver<'a> {
         &mut self,
         requests: impl IntoIterator<Item = Request>,
         pace: Pace,
-        progress: &mut Progress,
+        progress: &mut Progress<'_>,
     ) -> Result<Outcome, Failure> {
         let mut outcome = Outcome {
             requests: 0,
@@ -185,7 +185,7 @@ impl<'a> Driver<'a> {
             self.target.turn(clock_ns, wait_ns)?;
             now = self.now_ns();
             self.finish(now, &mut outcome)?;
-            progress.show(outcome.requests);
+            progress.show(outcome.requests)?;
         }
         self.target.settle()?;
         outcome.seconds = (self.now_ns() - start) as f64 / 1e9;
@@ -333,7 +333,7 @@ impl<'a> Driver<'a> {
     }
 
     /// Reads back everything of which something is known, and checks it.
-    pub fn read_back(&mut self, bytes_per_read: u64, progress: &mut Progress) -> Result<(), Failure> {
+    pub fn read_back(&mut self, bytes_per_read: u64, progress: &mut Progress<'_>) -> Result<(), Failure> {
         let Some(verifier) = &mut self.verifier else { return Ok(()) };
         let end = verifier.covered_bytes();
         let mut reads = Vec::new();
@@ -345,7 +345,7 @@ impl<'a> Driver<'a> {
             }
             offset_bytes += length_bytes;
         }
-        progress.set_total(reads.len() as u64);
+        progress.set_total(reads.len() as u64)?;
         self.run(reads, Pace::Full, progress).map(|_| ())
     }
 }

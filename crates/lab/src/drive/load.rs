@@ -2,8 +2,10 @@
 
 use crate::failure::{EXIT_MISUSED, Failure};
 use crate::trace::{Reading, describe_labels};
+use crate::watch::{Shown, Watch};
 use clap::Args;
 use node::units::show_size;
+use serde_json::{Value, json};
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -31,6 +33,17 @@ pub struct TraceOptions {
     pub sectors: bool,
 }
 
+/// A trace in memory instead of files, from a program that holds the laboratory.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// Its requests, as a reader gives them.
+    pub requests: Vec<Request>,
+    /// What it is called.
+    pub name: String,
+    /// What it says of itself if it is synthetic.
+    pub synthetic: Option<String>,
+}
+
 /// A prepared trace.
 pub struct Loaded {
     /// Its requests.
@@ -44,15 +57,20 @@ pub struct Loaded {
 }
 
 /// A trace whose bad lines can still be counted when somebody else has taken it.
-struct Tallied {
+struct Tallied<'a> {
     sequence: TraceSequence,
     bad_lines: Rc<Cell<u64>>,
+    watch: Option<&'a Watch>,
 }
 
-impl Iterator for Tallied {
+impl Iterator for Tallied<'_> {
     type Item = Result<Request, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        // Cut short, which is noticed behind it.
+        if self.watch.is_some_and(Watch::is_stopped) {
+            return None;
+        }
         let item = self.sequence.next();
         self.bad_lines.set(self.sequence.skipped_count());
         item
@@ -62,6 +80,29 @@ impl Iterator for Tallied {
 impl TraceOptions {
     /// Reads and prepares the trace for chunks of this size.
     pub fn load(&self, chunk_bytes: u64) -> Result<Loaded, Failure> {
+        self.load_watched(chunk_bytes, Shown::Nothing)
+    }
+
+    /// The trace in memory, if there is one, else that of the files.
+    pub fn load_or(
+        &self,
+        memory: Option<&Memory>,
+        chunk_bytes: u64,
+        shown: Shown<'_>,
+    ) -> Result<Loaded, Failure> {
+        let Some(memory) = memory else { return self.load_watched(chunk_bytes, shown) };
+        if let Some(file) = self.traces.first() {
+            let (name, file) = (&memory.name, file.display());
+            return Err(Failure::new(format!(
+                "--trace: found the file {file} beside {name} in memory, expected one of them"
+            )));
+        }
+        let loaded = self.prepare(&memory.requests, memory.name.clone(), chunk_bytes)?;
+        Ok(Loaded { synthetic: memory.synthetic.iter().cloned().collect(), ..loaded })
+    }
+
+    fn load_watched(&self, chunk_bytes: u64, shown: Shown<'_>) -> Result<Loaded, Failure> {
+        shown.begin("read", 0)?;
         if self.traces.is_empty() {
             return Err(Failure::new("no trace is named; expected --trace FILE").with_exit(EXIT_MISUSED));
         }
@@ -69,11 +110,12 @@ impl TraceOptions {
         let bad_lines = Rc::new(Cell::new(0));
         let open = || {
             let sequence = TraceSequence::open(&self.traces, &self.reading.options())?;
-            Ok(Tallied { sequence, bad_lines: Rc::clone(&bad_lines) })
+            Ok(Tallied { sequence, bad_lines: Rc::clone(&bad_lines), watch: shown.watch() })
         };
         let mut prepared = prepare(open, &options)?;
         let footprint_bytes = prepared.footprint_bytes();
         let requests = prepared.by_ref().collect::<Result<Vec<_>, _>>()?;
+        shown.check()?;
         if requests.is_empty() {
             return Err(Failure::new(format!("{}: no requests to replay", self.traces[0].display())));
         }
@@ -115,6 +157,22 @@ impl Loaded {
             show_size(self.footprint_bytes),
             show_size(volume_bytes)
         )))
+    }
+
+    /// What was read, and how it was prepared.
+    pub fn json(&self, options: &TraceOptions) -> Value {
+        json!({
+            "files": options.traces,
+            "hash": format!("fnv1a64:{:016x}", self.hash()),
+            "requests": self.requests.len(),
+            "footprint_bytes": self.footprint_bytes,
+            "bad_lines_skipped": self.bad_lines,
+            "synthetic": self.synthetic,
+            "compact": options.compact,
+            "head_writes": options.head,
+            "writes_only": options.writes_only,
+            "sectors": options.sectors,
+        })
     }
 
     /// A hash of the prepared requests, for provenance: FNV-1a, 64 bits.

@@ -31,7 +31,7 @@ pub fn phase(
     requests: impl IntoIterator<Item = Request>,
     pace: Pace,
     commit: CommitEvery,
-    progress: &mut Progress,
+    progress: &mut Progress<'_>,
 ) -> Result<Phase, Failure> {
     // Counted from here: what was written before, such as a fill, brings no commit nearer.
     driver.target().commit_every(commit.writes());

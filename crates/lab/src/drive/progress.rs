@@ -1,6 +1,8 @@
 //! How far a long run is: a bar on a terminal, plain lines elsewhere; nothing if it takes less than two
 //! seconds.
 
+use crate::failure::Failure;
+use crate::watch::Shown;
 use indicatif::{ProgressBar, ProgressStyle};
 use node::output;
 use node::units::show_count;
@@ -15,7 +17,8 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 const CALLS_PER_LOOK: u32 = 256;
 
 /// See the module's documentation.
-pub struct Progress {
+pub struct Progress<'a> {
+    shown: Shown<'a>,
     what: &'static str,
     total: u64,
     started: Instant,
@@ -24,31 +27,35 @@ pub struct Progress {
     next_line: Duration,
 }
 
-impl Progress {
-    /// A run of `total` requests.
-    pub fn new(what: &'static str, total: u64) -> Self {
-        Self { what, total, started: Instant::now(), calls: 0, bar: None, next_line: QUIET }
-    }
-
-    /// Shows nothing.
-    pub fn silent() -> Self {
-        let mut silent = Self::new("", 0);
-        silent.next_line = Duration::MAX;
-        silent
+impl<'a> Progress<'a> {
+    /// A run of `total` requests, told where it is to be.
+    pub fn of(shown: Shown<'a>, what: &'static str, total: u64) -> Result<Self, Failure> {
+        shown.begin(what, total)?;
+        Ok(Self { shown, what, total, started: Instant::now(), calls: 0, bar: None, next_line: QUIET })
     }
 
     /// The number of requests, if it was not known before.
-    pub fn set_total(&mut self, total: u64) {
+    pub fn set_total(&mut self, total: u64) -> Result<(), Failure> {
         self.total = total;
+        self.shown.begin(self.what, total)
     }
 
-    /// `done` requests are done.
-    pub fn show(&mut self, done: u64) {
-        self.calls += 1;
-        if self.calls < CALLS_PER_LOOK {
-            return;
+    /// `done` requests are done; fails if the run is to stop.
+    pub fn show(&mut self, done: u64) -> Result<(), Failure> {
+        match self.shown {
+            Shown::Progress => {
+                self.calls += 1;
+                if self.calls >= CALLS_PER_LOOK {
+                    self.calls = 0;
+                    self.look(done);
+                }
+                Ok(())
+            }
+            Shown::Nothing | Shown::Watched(_) | Shown::Stoppable(_) => self.shown.show(done),
         }
-        self.calls = 0;
+    }
+
+    fn look(&mut self, done: u64) {
         let elapsed = self.started.elapsed();
         if elapsed < self.next_line {
             return;
@@ -72,7 +79,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for Progress<'_> {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

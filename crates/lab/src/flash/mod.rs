@@ -6,9 +6,13 @@ mod report;
 mod workload;
 
 use crate::Exit;
+use crate::drive::load::Memory;
 use crate::failure::Failure;
+use crate::given::Given;
+use crate::number::{count, float};
 use crate::plot::options::PlotOptions;
 use crate::subject::fit::check_flash;
+use crate::watch::Shown;
 use clap::{Args, Subcommand};
 use config::DeviceOptions;
 use flash::{Queue, Run, RunOptions, Ssd, SsdConfig};
@@ -106,7 +110,7 @@ fn cpu_seconds() -> f64 {
 fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
     let config = arguments.checked_config()?;
     let (plot, plotted) = (arguments.plot.target()?, picture::parts(&arguments.plot, &config)?);
-    let done = written(arguments, config)?;
+    let done = written(arguments, config, None, Shown::Nothing)?;
     let report = done.report(arguments);
     if let Some(target) = plot {
         target.write(&picture::figure(&plotted, &done.ssd, &done.latencies, arguments.plot.width()))?;
@@ -117,7 +121,23 @@ fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
 
 /// Runs what the arguments say; what was counted, as JSON. For experiments.
 pub(crate) fn measure(arguments: &RunArguments) -> Result<Value, Failure> {
-    Ok(written(arguments, arguments.checked_config()?)?.report(arguments).json())
+    let done = written(arguments, arguments.checked_config()?, None, Shown::Nothing)?;
+    Ok(done.report(arguments).json())
+}
+
+/// Runs what the words of `flash run` say, in another program; what was counted, as JSON. A trace in memory
+/// takes the place of the one that the workload names.
+pub(crate) fn embedded(arguments: &RunArguments, given: &Given<'_>) -> Result<Value, Failure> {
+    if given.names.any() {
+        return Err(Failure::new("a single SSD places nothing; use a policy with simulate or place"));
+    }
+    let done = written(arguments, arguments.checked_config()?, given.memory.as_ref(), given.shown)?;
+    Ok(done.report(arguments).json())
+}
+
+/// The presets, as JSON.
+pub fn presets_json() -> String {
+    report::presets(true)
 }
 
 impl RunArguments {
@@ -145,7 +165,12 @@ impl Written {
     }
 }
 
-fn written(arguments: &RunArguments, config: SsdConfig) -> Result<Written, Failure> {
+fn written(
+    arguments: &RunArguments,
+    config: SsdConfig,
+    memory: Option<&Memory>,
+    shown: Shown<'_>,
+) -> Result<Written, Failure> {
     check_flash(&config, 1, "--logical-size")?;
     let mut ssd = Ssd::new(config)?;
     let mut latencies =
@@ -153,15 +178,19 @@ fn written(arguments: &RunArguments, config: SsdConfig) -> Result<Written, Failu
     let mut note = |latency_ns: u64| latencies.saturating_record(latency_ns.max(1));
     let mut queue = Queue::new(arguments.queue_depth);
     let measured = match &arguments.workload {
-        Source::Pattern(pattern) => random(arguments, *pattern, &mut ssd, &mut queue, &mut note)?,
+        Source::Pattern(pattern) => random(arguments, *pattern, &mut ssd, &mut queue, (&mut note, shown))?,
         Source::Trace(path) => {
             if arguments.parity_writes != 0.0 || arguments.utilization != 1.0 {
                 return Err(Failure::new(
                     "--parity-writes, --utilization: found beside a trace, expected with uniform or zipf only",
                 ));
             }
-            let replayed = Replayed::load(path, &ssd)?;
-            replayed.run(arguments.warmup, arguments.drive_writes, &mut ssd, &mut queue, &mut note)?
+            let replayed = match memory {
+                Some(memory) => Replayed::of(memory.requests.iter().copied().map(Ok), path, &ssd)?,
+                None => Replayed::load(path, &ssd)?,
+            };
+            let lengths = (arguments.warmup, arguments.drive_writes);
+            replayed.run(lengths, &mut ssd, &mut queue, &mut note, shown)?
         }
     };
     if arguments.check {
@@ -181,7 +210,7 @@ fn random(
     pattern: flash::Pattern,
     ssd: &mut Ssd,
     queue: &mut Queue,
-    note: &mut impl FnMut(u64),
+    (note, shown): (&mut impl FnMut(u64), Shown<'_>),
 ) -> Result<Measured, Failure> {
     let options = RunOptions {
         pattern,
@@ -193,9 +222,22 @@ fn random(
         seed: arguments.seed,
     };
     let mut run = Run::new(&options, ssd.logical_pages())?;
-    while !run.is_counting() && run.step(ssd, SLICE_PAGES, queue, &mut *note)? {}
+    let drives = arguments.warmup + arguments.drive_writes + 1.0;
+    let total = count(float(ssd.logical_pages()) * arguments.utilization * drives);
+    shown.begin("flash", total)?;
+    let mut written = 0;
+    let mut slice = || {
+        shown.show(written)?;
+        written = total.min(written + SLICE_PAGES);
+        Ok::<(), Failure>(())
+    };
+    while !run.is_counting() && run.step(ssd, SLICE_PAGES, queue, &mut *note)? {
+        slice()?;
+    }
     let (cpu_before, time_before) = (cpu_seconds(), queue.now_ns());
-    while run.step(ssd, SLICE_PAGES, queue, &mut *note)? {}
+    while run.step(ssd, SLICE_PAGES, queue, &mut *note)? {
+        slice()?;
+    }
     Ok(Measured {
         cpu_seconds: cpu_seconds() - cpu_before,
         virtual_ns: queue.end_ns().saturating_sub(time_before),

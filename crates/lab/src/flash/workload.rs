@@ -2,9 +2,10 @@
 
 use super::{Measured, cpu_seconds};
 use crate::failure::Failure;
+use crate::watch::Shown;
 use flash::{Pattern, Queue, Ssd, Tag};
 use std::path::{Path, PathBuf};
-use trace::{Op, ReadOptions, Request, TraceSequence};
+use trace::{Op, ReadOptions, Request, TraceError, TraceSequence};
 
 /// What `--workload` names.
 #[derive(Clone, PartialEq, Debug)]
@@ -38,11 +39,20 @@ pub struct Replayed {
 impl Replayed {
     /// Reads a whole trace. Requests are rounded out to pages.
     pub fn load(path: &Path, ssd: &Ssd) -> Result<Self, Failure> {
+        Self::of(TraceSequence::open(&[path.to_path_buf()], &ReadOptions::default())?, path, ssd)
+    }
+
+    /// The same of requests that somebody gives; `path` is what they are called.
+    pub fn of(
+        given: impl Iterator<Item = Result<Request, TraceError>>,
+        path: &Path,
+        ssd: &Ssd,
+    ) -> Result<Self, Failure> {
         let (page_bytes, pages) = (u64::from(ssd.config().geometry.page_bytes), ssd.logical_pages());
         let mut requests = Vec::new();
         let mut pages_written = 0;
-        for request in TraceSequence::open(&[path.to_path_buf()], &ReadOptions::default())? {
-            let request: Request = request?;
+        for request in given {
+            let request = request?;
             let touched = request.chunks(page_bytes);
             if touched.end > pages {
                 return Err(Failure::new(format!(
@@ -67,11 +77,11 @@ impl Replayed {
     /// takes; each at least to the end of the request that reaches it.
     pub fn run(
         &self,
-        warmup: f64,
-        drive_writes: f64,
+        (warmup, drive_writes): (f64, f64),
         ssd: &mut Ssd,
         queue: &mut Queue,
         note: &mut impl FnMut(u64),
+        shown: Shown<'_>,
     ) -> Result<Measured, Failure> {
         let pages = ssd.logical_pages();
         for (name, value) in [("--warmup", warmup), ("--drive-writes", drive_writes)] {
@@ -79,16 +89,20 @@ impl Replayed {
                 return Err(Failure::new(format!("{name}: found {value}, expected 0 to 1000000")));
             }
         }
+        // Neither negative nor beyond 2^64.
+        let share = |part: f64| (part * pages as f64).round() as u64;
+        let total = pages.saturating_add(share(warmup)).saturating_add(share(drive_writes));
+        shown.begin("flash", total)?;
         for page in 0..pages {
+            shown.show(page)?;
             let now_ns = queue.enter();
             queue.leave(ssd.write(page, 1, Tag::Data(0), now_ns)?);
         }
-        // Neither negative nor beyond 2^64.
-        let share = |part: f64| (part * pages as f64).round() as u64;
-        let mut place = self.replay(0, share(warmup), ssd, queue, &mut |_| ())?;
+        let mut place = self.replay((0, share(warmup)), ssd, queue, &mut |_| (), (shown, pages))?;
         ssd.reset_counters();
         let (cpu_before, time_before) = (cpu_seconds(), queue.now_ns());
-        place = self.replay(place, share(drive_writes), ssd, queue, note)?;
+        let before = pages.saturating_add(share(warmup));
+        place = self.replay((place, share(drive_writes)), ssd, queue, note, (shown, before))?;
         debug_assert!(place < self.requests.len());
         Ok(Measured {
             cpu_seconds: cpu_seconds() - cpu_before,
@@ -99,14 +113,15 @@ impl Replayed {
     /// Replays from request `place` on until so many pages are written; where it stopped.
     fn replay(
         &self,
-        mut place: usize,
-        pages: u64,
+        (mut place, pages): (usize, u64),
         ssd: &mut Ssd,
         queue: &mut Queue,
         note: &mut impl FnMut(u64),
+        (shown, before): (Shown<'_>, u64),
     ) -> Result<usize, Failure> {
         let mut written = 0;
         while written < pages {
+            shown.show(before.saturating_add(written))?;
             let (op, page, count) = self.requests[place];
             let now_ns = queue.enter();
             let end_ns = match op {

@@ -8,10 +8,12 @@ mod values;
 
 use crate::Exit;
 use crate::failure::Failure;
+use crate::watch::Shown;
 use cases::Case;
 use node::output;
 pub use options::Arguments;
-use reliability::{Answer, Outcome, Plan, closed, simulate, solve};
+use reliability::{Answer, Outcome, Plan, closed, simulate_while, solve};
+use serde_json::Value;
 
 /// What is known of a case.
 struct Row {
@@ -29,14 +31,32 @@ struct Row {
 
 /// Runs `reliability`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let cases = cases::of(arguments)?;
-    let rows = cases.into_iter().map(|case| row(arguments, case)).collect::<Result<Vec<_>, _>>()?;
+    let rows = rows(arguments, Shown::Nothing)?;
     let report = report::Report { arguments, rows: &rows };
     output::line(if arguments.json { format!("{:#}", report.json()) } else { report.text() });
     Ok(0)
 }
 
-fn row(arguments: &Arguments, case: Case) -> Result<Row, Failure> {
+/// Runs what the words of `reliability` say, in another program; what came of it, as JSON.
+pub(crate) fn embedded(arguments: &Arguments, shown: Shown<'_>) -> Result<Value, Failure> {
+    let rows = rows(arguments, shown)?;
+    Ok(report::Report { arguments, rows: &rows }.json())
+}
+
+fn rows(arguments: &Arguments, shown: Shown<'_>) -> Result<Vec<Row>, Failure> {
+    let cases = cases::of(arguments)?;
+    let trials = u64::from(arguments.run.trials);
+    shown.begin("lives", trials.saturating_mul(u64::try_from(cases.len())?))?;
+    let mut before = 0;
+    let mut row = |case| {
+        let found = row(arguments, case, &mut |lives| shown.show(before + u64::from(lives)).is_ok());
+        before += trials;
+        found
+    };
+    cases.into_iter().map(&mut row).collect()
+}
+
+fn row(arguments: &Arguments, case: Case, goes_on: &mut dyn FnMut(u32) -> bool) -> Result<Row, Failure> {
     let model = &case.model;
     let geometry = model.geometry;
     let closed = case
@@ -57,7 +77,13 @@ fn row(arguments: &Arguments, case: Case) -> Result<Row, Failure> {
     let run = &arguments.run;
     let plan = Plan { trials: run.trials, seed: run.seed, confidence: run.confidence };
     let begun = std::time::Instant::now();
-    let carlo = if run.trials == 0 { None } else { Some(simulate(model, &plan)?) };
+    let carlo = match run.trials {
+        0 => None,
+        _ => {
+            let stopped = || Failure::new("stopped on request");
+            Some(simulate_while(model, &plan, goes_on)?.ok_or_else(stopped)?)
+        }
+    };
     Ok(Row {
         closed,
         chain,

@@ -8,11 +8,12 @@ mod report;
 
 use crate::Exit;
 use crate::drive::driver::{Driver, Pace};
-use crate::drive::load::{Loaded, TraceOptions};
+use crate::drive::load::{Loaded, Memory, TraceOptions};
 use crate::drive::phase::{bulk_bytes, checkpoint, fill_bytes, fill_requests, phase};
 use crate::drive::progress::Progress;
 use crate::drive::verify::{Initially, Verifier};
 use crate::failure::Failure;
+use crate::given::Given;
 use crate::options::cache::CacheSizes;
 use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
@@ -24,6 +25,7 @@ use crate::subject::fit;
 use crate::subject::nbd::{NbdTarget, Uri};
 use crate::subject::target::Target;
 use crate::terms::Terms;
+use crate::watch::Shown;
 use array::{EngineOptions, SyncPolicy};
 use clap::{Args, ValueEnum};
 use format::CheckpointKind;
@@ -110,8 +112,40 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(path) = arguments.json.as_ref().filter(|path| path.as_os_str() != "-") {
         OutFile::new("--json", path)?;
     }
+    let report = replayed(arguments, None, Shown::Progress)?;
+    print(arguments, &report)?;
+    verified(&report)?;
+    Ok(0)
+}
+
+/// Runs what the words of `replay` say, in another program; what was counted, as JSON.
+pub(crate) fn embedded(arguments: &Arguments, given: &Given<'_>) -> Result<Value, Failure> {
+    if given.names.any() {
+        return Err(Failure::new("a replay runs with policies of the product only; use simulate"));
+    }
+    let report = replayed(arguments, given.memory.as_ref(), given.shown)?;
+    verified(&report)?;
+    Ok(report.to_json())
+}
+
+/// Fails if something else was read than had been written.
+fn verified(report: &Report) -> Result<(), Failure> {
+    match report.verified.as_ref().and_then(|checked| checked.first.map(|first| (checked.mismatches, first)))
+    {
+        Some((count, first)) => {
+            Err(Failure::new(format!("{count} sectors hold something else; the first: {first}")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Replays the trace, one in memory if there is one, against what the arguments name.
+fn replayed(arguments: &Arguments, memory: Option<&Memory>, shown: Shown<'_>) -> Result<Report, Failure> {
+    let load = |trace: &TraceOptions, chunk_bytes| trace.load_or(memory, chunk_bytes, shown);
     if let Some(devices) = arguments.device {
-        return run_made(arguments, devices);
+        let Made { mut target, loaded, chunk_bytes } =
+            made(arguments, devices, |trace, chunk_bytes| load(trace, chunk_bytes).map(Arc::new))?;
+        return drive(arguments, &mut *target, chunk_bytes, &loaded, Initially::Zeros, shown);
     }
     if let Some(uri) = &arguments.nbd {
         let cache = arguments.array.cache != CacheSizes::default();
@@ -124,10 +158,19 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         }
         refuse_unit(arguments)?;
         let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
-        let loaded = arguments.trace.load(chunk_bytes)?;
-        let target = NbdTarget::connect(uri)?;
-        return replay(arguments, Box::new(target), chunk_bytes, &loaded, Initially::Unknown);
+        let loaded = load(&arguments.trace, chunk_bytes)?;
+        let mut target = NbdTarget::connect(uri)?;
+        return drive(arguments, &mut target, chunk_bytes, &loaded, Initially::Unknown, shown);
     }
+    let (mut target, loaded, chunk_bytes) = on_members(arguments, load)?;
+    drive(arguments, &mut *target, chunk_bytes, &loaded, Initially::Unknown, shown)
+}
+
+/// The array of the members that are named, and the trace.
+fn on_members(
+    arguments: &Arguments,
+    load: impl FnOnce(&TraceOptions, u64) -> Result<Loaded, Failure>,
+) -> Result<(Box<dyn Target>, Loaded, u64), Failure> {
     if arguments.members.is_empty() {
         return Err(Failure::new(
             "name the members of an array, or --device memory, --device null or --nbd URI",
@@ -152,7 +195,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             show_size(chunk_bytes)
         )));
     }
-    let loaded = arguments.trace.load(chunk_bytes)?;
+    let loaded = load(&arguments.trace, chunk_bytes)?;
     loaded.check_footprint(found.superblock().config.volume_bytes())?;
     let count = found.superblock().config.shard.count;
     if count > 1 {
@@ -162,7 +205,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let mut assembled = assemble::assemble(&arguments.members, engine_options(arguments))?;
     let target = ArrayTarget::new(assembled.shards.remove(0).start_fixed()?, Payload::Any);
-    replay(arguments, Box::new(target), chunk_bytes, &loaded, Initially::Unknown)
+    Ok((Box::new(target), loaded, chunk_bytes))
 }
 
 /// Units have the size that the array was made with.
@@ -173,13 +216,6 @@ fn refuse_unit(arguments: &Arguments) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-/// Replays against an array made for the run.
-fn run_made(arguments: &Arguments, devices: DeviceKind) -> Result<Exit, Failure> {
-    let Made { target, loaded, chunk_bytes } =
-        made(arguments, devices, |trace, chunk_bytes| Ok(Arc::new(trace.load(chunk_bytes)?)))?;
-    replay(arguments, target, chunk_bytes, &loaded, Initially::Zeros)
 }
 
 /// What is replayed over an array made for the run.
@@ -243,22 +279,6 @@ impl Arguments {
     }
 }
 
-/// Whether it is said how far a replay is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shown {
-    Progress,
-    Nothing,
-}
-
-impl Shown {
-    fn progress(self, what: &'static str, total: u64) -> Progress {
-        match self {
-            Self::Progress => Progress::new(what, total),
-            Self::Nothing => Progress::silent(),
-        }
-    }
-}
-
 fn engine_options(arguments: &Arguments) -> EngineOptions {
     // The papers count without discards of what is written again.
     let mut options = Discards::Large.apply(EngineOptions::default());
@@ -275,23 +295,6 @@ fn engine_options(arguments: &Arguments) -> EngineOptions {
     arguments.array.elastic.apply(options, arguments.seed)
 }
 
-fn replay(
-    arguments: &Arguments,
-    mut target: Box<dyn Target>,
-    chunk_bytes: u64,
-    loaded: &Loaded,
-    initially: Initially,
-) -> Result<Exit, Failure> {
-    let report = drive(arguments, &mut *target, chunk_bytes, loaded, initially, Shown::Progress)?;
-    print(arguments, &report)?;
-    match report.verified.and_then(|checked| checked.first.map(|first| (checked.mismatches, first))) {
-        Some((count, first)) => {
-            Err(Failure::new(format!("{count} sectors hold something else; the first: {first}")))
-        }
-        None => Ok(0),
-    }
-}
-
 /// Fill, trace, reading back.
 fn drive(
     arguments: &Arguments,
@@ -299,7 +302,7 @@ fn drive(
     chunk_bytes: u64,
     loaded: &Loaded,
     initially: Initially,
-    shown: Shown,
+    shown: Shown<'_>,
 ) -> Result<Report, Failure> {
     loaded.check_footprint(target.volume_bytes())?;
     let covered = fill_bytes(target, loaded.footprint_bytes);
@@ -311,7 +314,7 @@ fn drive(
     let mut driver = Driver::new(target, arguments.queue_depth as usize, chunk_bytes, verifier);
     let fill = if arguments.fill {
         let writes = fill_requests(covered, bulk)?;
-        let mut progress = shown.progress("fill", covered.div_ceil(bulk));
+        let mut progress = Progress::of(shown, "fill", covered.div_ceil(bulk))?;
         let mut fill = phase(&mut driver, writes, full_pace, CommitEvery::Never, &mut progress)?;
         if arguments.checkpoint.is_some() {
             checkpoint(&mut driver, &mut fill, CheckpointKind::Full)?;
@@ -321,14 +324,14 @@ fn drive(
         None
     };
     let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { full_pace };
-    let mut progress = shown.progress("replay", loaded.requests.len() as u64);
+    let mut progress = Progress::of(shown, "replay", loaded.requests.len() as u64)?;
     let requests = loaded.requests.iter().copied();
     let mut replay = phase(&mut driver, requests, pace, arguments.array.commit_every, &mut progress)?;
     drop(progress);
     if let Some(wanted) = arguments.checkpoint {
         checkpoint(&mut driver, &mut replay, wanted.kind())?;
     }
-    driver.read_back(bulk, &mut shown.progress("verify", 0))?;
+    driver.read_back(bulk, &mut Progress::of(shown, "verify", 0)?)?;
     let verified = driver.verifier().map(Verifier::checked);
     let memory = target.memory();
     target.stop()?;

@@ -18,12 +18,14 @@ use crate::Exit;
 use crate::drive::load::{Loaded, TraceOptions};
 use crate::failure::Failure;
 use crate::flash::config::{Choices, DeviceOptions, Streams, parse_cap, parse_gc};
+use crate::given::Given;
 use crate::options::cache::CacheSizes;
 use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
 use crate::plot::options::PlotOptions;
 use crate::subject::choices::{ArrayChoices, parse_speed};
 use crate::terms::Terms;
+use crate::watch::Shown;
 use array::{Content, EngineOptions, SyncPolicy};
 use clap::Args;
 use flash::{DeviceConfig, GcPolicy, SlcCap, SsdConfig, presets};
@@ -32,6 +34,8 @@ use node::output;
 use node::units::parse_size;
 use placement::{HotnessKind, PlacementKind};
 use rebuild::Recovery;
+use serde_json::Value;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 pub(crate) use store::Shard;
@@ -171,7 +175,7 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
         arguments.array.check()?;
         arguments.recovery.check_scheme(arguments.array.scheme)?;
         let loaded = arguments.trace.load(arguments.chunk_size)?;
-        let outcome = rig::simulate(arguments, &loaded, rig::Shown::Progress)?;
+        let outcome = rig::simulate(arguments, &loaded, Shown::Progress)?;
         if arguments.json {
             output::line(format_args!("{:#}", outcome.to_json()));
         } else {
@@ -182,6 +186,32 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
     sweep::run(arguments)
 }
 
+/// Runs what the words of `simulate` say, in another program; what was counted, as JSON.
+pub(crate) fn embedded(
+    arguments: &mut Arguments,
+    words: &[OsString],
+    given: Given<'_>,
+) -> Result<Value, Failure> {
+    arguments.name_traces();
+    let Given { memory, policies, names, shown } = given;
+    if !arguments.cells.compare.is_empty() || !arguments.cells.sweep.is_empty() {
+        if names.any() {
+            return Err(Failure::new(
+                "--sweep, --compare: found a policy of one's own, which serves one run; make a run for each",
+            ));
+        }
+        return sweep::embedded(arguments, words, memory.as_ref(), shown);
+    }
+    arguments.array.check()?;
+    arguments.recovery.check_scheme(arguments.array.scheme)?;
+    names.check(arguments.array.elastic, arguments.array.scheme)?;
+    let loaded = arguments.trace.load_or(memory.as_ref(), arguments.chunk_size, shown)?;
+    let classes = policies.placement.as_ref().map(|placement| placement.classes());
+    let mut outcome = rig::simulate_with(arguments, &loaded, shown, policies)?;
+    names.rename(&mut outcome.placement, classes);
+    Ok(outcome.to_json())
+}
+
 /// Runs what the arguments say over a trace that `load` gets, and names what it counted; for experiments.
 pub(crate) fn measure<'a>(
     arguments: &Arguments,
@@ -190,7 +220,7 @@ pub(crate) fn measure<'a>(
     arguments.array.check()?;
     arguments.recovery.check_scheme(arguments.array.scheme)?;
     let loaded = load(&arguments.trace, arguments.chunk_size)?;
-    let outcome = rig::simulate(arguments, &loaded, rig::Shown::Nothing)?;
+    let outcome = rig::simulate(arguments, &loaded, Shown::Nothing)?;
     Ok(outcome.named_figures())
 }
 

@@ -10,10 +10,12 @@ use crate::failure::Failure;
 use crate::flash::config_json;
 use crate::simulated::SimulatedSet;
 use crate::subject::array::ArrayTarget;
-use crate::subject::build::{Sized, build_on};
+use crate::subject::build::{Sized, build_with};
 use crate::subject::choices::CommitEvery;
 use crate::subject::fit;
 use crate::subject::target::Target as _;
+use crate::watch::Shown;
+use array::Policies;
 use block::DevIndex;
 use flash::{Counters, Device, DeviceConfig, Tag};
 use node::placement::{placement_info, rewrites_name};
@@ -26,28 +28,29 @@ const PREFILL_PAGES: u64 = 256;
 /// Idle time after the prefill: whatever the flash still does ends.
 const PAUSE_NS: u64 = 10_000_000_000;
 
-/// Whether a run shows how far it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Shown {
-    /// A bar, or lines.
-    Progress,
-    /// Somebody else does that.
-    Nothing,
-}
-
 fn cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// Runs what the arguments say.
-pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<Outcome, Failure> {
+pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown<'_>) -> Result<Outcome, Failure> {
+    simulate_with(arguments, loaded, shown, Policies::default())
+}
+
+/// The same with policies of somebody else.
+pub fn simulate_with(
+    arguments: &Arguments,
+    loaded: &Loaded,
+    shown: Shown<'_>,
+    policies: Policies,
+) -> Result<Outcome, Failure> {
     arguments.recovery.check(arguments.array.geometry.parity_count)?;
-    let (ssd, start_ns) = prefilled(arguments)?;
+    let (ssd, start_ns) = prefilled(arguments, shown)?;
     let sized = sized(arguments, loaded, &ssd)?;
     let set = devices(arguments, &sized, ssd.clone(), start_ns)?;
     let options = arguments.engine_options();
-    let array = build_on(set, &sized, "simulated".to_owned(), options)?;
+    let array = build_with(set, &sized, "simulated".to_owned(), options, policies)?;
     let mut target = ArrayTarget::simulated(array, SimulatedSet::now_ns);
     loaded.check_footprint(target.volume_bytes())?;
     let covered = fill_bytes(&target, loaded.footprint_bytes);
@@ -56,7 +59,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     let made = Marks::of(&target);
 
     let fill = if arguments.fill {
-        let mut progress = progress(shown, "fill", covered.div_ceil(bulk));
+        let mut progress = Progress::of(shown, "fill", covered.div_ceil(bulk))?;
         let mut driver = Driver::new(&mut target, arguments.depth() as usize, arguments.chunk_size, None);
         let requests = fill_requests(covered, bulk)?;
         let phase = phase(&mut driver, requests, Pace::Full, CommitEvery::Never, &mut progress)?;
@@ -67,7 +70,7 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
 
     let (before, cpu) = (Marks::of(&target), cpu_seconds());
     let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { Pace::Full };
-    let mut progress = progress(shown, "simulate", loaded.requests.len() as u64);
+    let mut progress = Progress::of(shown, "simulate", loaded.requests.len() as u64)?;
     let mut driver = Driver::new(&mut target, arguments.depth() as usize, arguments.chunk_size, None);
     let requests = loaded.requests.iter().copied();
     let commit = match arguments.array.commit_every {
@@ -103,15 +106,8 @@ pub fn simulate(arguments: &Arguments, loaded: &Loaded, shown: Shown) -> Result<
     })
 }
 
-fn progress(shown: Shown, what: &'static str, total: u64) -> Progress {
-    match shown {
-        Shown::Progress => Progress::new(what, total),
-        Shown::Nothing => Progress::silent(),
-    }
-}
-
 /// An SSD as the array finds it, and when.
-fn prefilled(arguments: &Arguments) -> Result<(Device, u64), Failure> {
+fn prefilled(arguments: &Arguments, shown: Shown<'_>) -> Result<(Device, u64), Failure> {
     if !(0.0..=1.0).contains(&arguments.ssds.utilization) {
         return Err(Failure::new(format!(
             "--utilization: found {}, expected 0 to 1",
@@ -134,7 +130,9 @@ fn prefilled(arguments: &Arguments) -> Result<(Device, u64), Failure> {
     // Not negative, and at most the pages.
     let pages = (device.pages() as f64 * arguments.ssds.utilization) as u64;
     let mut now_ns = 0;
+    shown.begin("prefill", pages)?;
     for page in (0..pages).step_by(PREFILL_PAGES as usize) {
+        shown.show(page)?;
         now_ns = device.write(page, PREFILL_PAGES.min(pages - page), Tag::Data(0), now_ns)?;
     }
     let end_ns = device.flush(now_ns);
@@ -228,18 +226,7 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
         Device::Hdd(_) | Device::BlackBox(_) => Value::Null,
     };
     json!({
-        "trace": {
-            "files": arguments.trace.traces,
-            "hash": format!("fnv1a64:{:016x}", loaded.hash()),
-            "requests": loaded.requests.len(),
-            "footprint_bytes": loaded.footprint_bytes,
-            "bad_lines_skipped": loaded.bad_lines,
-            "synthetic": loaded.synthetic,
-            "compact": arguments.trace.compact,
-            "head_writes": arguments.trace.head,
-            "writes_only": arguments.trace.writes_only,
-            "sectors": arguments.trace.sectors,
-        },
+        "trace": loaded.json(&arguments.trace),
         "array": {
             "scheme": config.scheme.to_string(),
             "geometry": arguments.array.geometry.to_string(),

@@ -5,15 +5,16 @@
 use super::figures::{Figures, NAMES, Row, number};
 use super::grid::{Axis, Cell, axes, cells};
 use super::picture::Picture;
-use super::rig::{Shown, simulate};
+use super::rig::simulate;
 use super::store::Store;
 use super::{Arguments, SsdChoices, StreamChoices};
 use crate::Exit;
-use crate::drive::load::Loaded;
+use crate::drive::load::{Loaded, Memory};
 use crate::failure::Failure;
 use crate::provenance;
 use crate::subject::choices::ArrayChoices;
 use crate::terms::{ACCOUNTS, Terms};
+use crate::watch::Shown;
 use comfy_table::{CellAlignment, Table, presets};
 use format::SchemeKind;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -31,37 +32,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let axes = axes(arguments);
     let picture = Picture::new(arguments, &axes)?;
     let line: Vec<OsString> = std::env::args_os().skip(2).collect();
-    let mut cells = cells(&axes, &line)?;
-    check(arguments, &cells)?;
-    if let Some(shard) = arguments.cells.shard {
-        let mut index = 0;
-        cells.retain(|_| {
-            index += 1;
-            shard.has(index - 1)
-        });
-    }
-    let traces = Traces::default();
-    let mut keyed = Vec::new();
-    for cell in cells {
-        let key = key(&cell.arguments, &*traces.of(&cell.arguments)?);
-        keyed.push((key, cell));
-    }
-    let store = match &arguments.cells.out {
-        Some(folder) => Some(Store::open(folder, &axes, arguments.cells.shard)?),
-        None => None,
-    };
-    let board = Board { store: store.map(Mutex::new), bar: bar(keyed.len() as u64) };
-    let found = work(arguments, &keyed, &traces, &board);
-    board.bar.finish_and_clear();
-    let (keys, cells): (Vec<String>, Vec<Cell>) = keyed.into_iter().unzip();
-    let terms = terms(&cells);
-    let seeds = seeds_without_effect(&axes, &cells, &line);
-    let rows = rows(cells.into_iter().zip(found?), arguments.cells.baseline);
-    if let Some(store) = board.store {
-        let lifespans = rows.iter().map(|row| row.lifespan);
-        let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
-        store.finish(&keys.iter().map(String::as_str).zip(lifespans).collect::<Vec<_>>())?;
-    }
+    let Found { rows, terms, seeds } = found(arguments, &axes, &line, None, Shown::Progress)?;
     if arguments.json {
         output::line(format_args!("{:#}", json(&axes, &rows, &terms)));
     } else {
@@ -71,6 +42,72 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     picture.draw(&axes, &rows)?;
     Ok(0)
+}
+
+/// Runs all cells in another program, over a trace in memory if there is one; their table as JSON.
+pub fn embedded(
+    arguments: &Arguments,
+    line: &[OsString],
+    memory: Option<&Memory>,
+    shown: Shown<'_>,
+) -> Result<Value, Failure> {
+    let axes = axes(arguments);
+    if memory.is_some() && axes.iter().any(|axis| axis.option == "trace") {
+        return Err(Failure::new("--sweep trace: found a trace in memory, expected files"));
+    }
+    let found = found(arguments, &axes, line, memory, shown)?;
+    Ok(json(&axes, &found.rows, &found.terms))
+}
+
+/// What cells came to.
+struct Found {
+    rows: Vec<Row>,
+    terms: Vec<String>,
+    seeds: Option<String>,
+}
+
+fn found(
+    arguments: &Arguments,
+    axes: &[Axis],
+    line: &[OsString],
+    memory: Option<&Memory>,
+    shown: Shown<'_>,
+) -> Result<Found, Failure> {
+    let mut cells = cells(axes, line)?;
+    check(arguments, &cells)?;
+    if let Some(shard) = arguments.cells.shard {
+        let mut index = 0;
+        cells.retain(|_| {
+            index += 1;
+            shard.has(index - 1)
+        });
+    }
+    let traces = Traces { memory, shown, loaded: Mutex::default() };
+    let mut keyed = Vec::new();
+    for cell in cells {
+        shown.check()?;
+        let key = key(&cell.arguments, &*traces.of(&cell.arguments)?);
+        keyed.push((key, cell));
+    }
+    let store = match &arguments.cells.out {
+        Some(folder) => Some(Store::open(folder, axes, arguments.cells.shard)?),
+        None => None,
+    };
+    let count = u64::try_from(keyed.len())?;
+    shown.begin("cells", count)?;
+    let board = Board { store: store.map(Mutex::new), bar: bar(count, shown), shown };
+    let found = work(arguments, &keyed, &traces, &board);
+    board.bar.finish_and_clear();
+    let (keys, cells): (Vec<String>, Vec<Cell>) = keyed.into_iter().unzip();
+    let terms = terms(&cells);
+    let seeds = seeds_without_effect(axes, &cells, line);
+    let rows = rows(cells.into_iter().zip(found?), arguments.cells.baseline);
+    if let Some(store) = board.store {
+        let lifespans = rows.iter().map(|row| row.lifespan);
+        let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        store.finish(&keys.iter().map(String::as_str).zip(lifespans).collect::<Vec<_>>())?;
+    }
+    Ok(Found { rows, terms, seeds })
 }
 
 /// Options that mean nothing to any of the schemes are refused, as for a single run.
@@ -92,19 +129,21 @@ fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
 }
 
 /// Traces that were read, by how; each is read once.
-#[derive(Default)]
-struct Traces {
+struct Traces<'a> {
+    /// Read already, and the only one.
+    memory: Option<&'a Memory>,
+    shown: Shown<'a>,
     loaded: Mutex<HashMap<String, Arc<Loaded>>>,
 }
 
-impl Traces {
+impl Traces<'_> {
     fn of(&self, arguments: &Arguments) -> Result<Arc<Loaded>, Failure> {
         let how = format!("{:?} {}", arguments.trace, arguments.chunk_size);
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = loaded.get(&how) {
             return Ok(Arc::clone(found));
         }
-        let fresh = Arc::new(arguments.trace.load(arguments.chunk_size)?);
+        let fresh = Arc::new(arguments.trace.load_or(self.memory, arguments.chunk_size, self.shown)?);
         loaded.insert(how, Arc::clone(&fresh));
         Ok(fresh)
     }
@@ -165,13 +204,21 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
 }
 
 /// Where workers report.
-struct Board {
+struct Board<'a> {
     store: Option<Mutex<Store>>,
     bar: ProgressBar,
+    shown: Shown<'a>,
 }
 
-fn bar(cells: u64) -> ProgressBar {
-    let target = if std::io::stderr().is_terminal() {
+impl<'a> Board<'a> {
+    /// How far each cell is is not told.
+    fn in_cells(&self) -> Shown<'a> {
+        self.shown.watch().map_or(Shown::Nothing, Shown::Stoppable)
+    }
+}
+
+fn bar(cells: u64, shown: Shown<'_>) -> ProgressBar {
+    let target = if shown.watch().is_none() && std::io::stderr().is_terminal() {
         ProgressDrawTarget::stderr_with_hz(5)
     } else {
         ProgressDrawTarget::hidden()
@@ -185,8 +232,8 @@ fn bar(cells: u64) -> ProgressBar {
 fn work(
     arguments: &Arguments,
     cells: &[(String, Cell)],
-    traces: &Traces,
-    board: &Board,
+    traces: &Traces<'_>,
+    board: &Board<'_>,
 ) -> Result<Vec<Figures>, Failure> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.cells.jobs.map_or(processors, |jobs| jobs as usize).min(cells.len().max(1));
@@ -212,6 +259,9 @@ fn work(
                 }
             }
             board.bar.inc(1);
+            if let Some(watch) = board.shown.watch() {
+                watch.step();
+            }
         }
     };
     std::thread::scope(|scope| {
@@ -227,16 +277,16 @@ fn work(
     Ok(figures.collect())
 }
 
-fn one(key: &str, cell: &Cell, traces: &Traces, board: &Board) -> Result<Figures, Failure> {
+fn one(key: &str, cell: &Cell, traces: &Traces<'_>, board: &Board<'_>) -> Result<Figures, Failure> {
     let loaded = traces.of(&cell.arguments)?;
     let what = |failure: Failure| Failure::new(format!("cell {}: {failure}", cell.values.join(",")));
-    let outcome = simulate(&cell.arguments, &loaded, Shown::Nothing).map_err(what)?;
+    let outcome = simulate(&cell.arguments, &loaded, board.in_cells()).map_err(what)?;
     let figures = outcome.figures();
     if let Some(store) = &board.store {
         let mut store = store.lock().unwrap_or_else(PoisonError::into_inner);
         store.add(key, cell, &outcome.to_json(), &figures)?;
     }
-    if board.bar.is_hidden() {
+    if board.bar.is_hidden() && board.shown.watch().is_none() {
         output::warn(format_args!(
             "{}: {} requests in {:.1} virtual s, {:.1} s of processor time",
             cell.values.join(" "),

@@ -5,8 +5,8 @@
 
 use crate::failure::Failure;
 use array::{
-    Array, CreateError, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config, plan_shards,
-    unit_rows_for,
+    Array, CreateError, CreateOptions, EngineOptions, NewArray, Policies, arrange, create, plan_config,
+    plan_shards, unit_rows_for,
 };
 use block::{
     Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, Geometry, IoFault, META_BYTES, Pool, ReadNow,
@@ -376,10 +376,21 @@ pub fn build(devices: DeviceKind, sized: &Sized, options: EngineOptions) -> Resu
 
 /// Makes and assembles an array on empty devices of [`Sized::sizes_bytes`].
 pub fn build_on<D: DeviceSet>(
+    set: D,
+    sized: &Sized,
+    name: String,
+    options: EngineOptions,
+) -> Result<Array<Counting<D>>, Failure> {
+    build_with(set, sized, name, options, Policies::default())
+}
+
+/// The same with policies of somebody else.
+pub fn build_with<D: DeviceSet>(
     mut set: D,
     sized: &Sized,
     name: String,
     options: EngineOptions,
+    policies: Policies,
 ) -> Result<Array<Counting<D>>, Failure> {
     // Nothing outlives the process, so nobody can mistake these for anything else.
     let uuid = ArrayUuid::new([1; 16]).of_shard(sized.config.shard.index);
@@ -389,7 +400,7 @@ pub fn build_on<D: DeviceSet>(
         .map(|index| superblock(&mut set, index))
         .collect::<Result<Vec<_>, _>>()?;
     let arrangement = arrange(&superblocks)?;
-    let (array, _) = Array::assemble(Counting::new(set), &arrangement, 2, options)?;
+    let (array, _) = Array::assemble_with(Counting::new(set), &arrangement, 2, options, policies)?;
     Ok(array)
 }
 

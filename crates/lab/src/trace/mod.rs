@@ -1,6 +1,7 @@
 //! `trace`: what is in a block trace, other forms of it, and synthetic ones.
 
 mod generate;
+pub mod held;
 mod synthetic;
 
 use crate::Exit;
@@ -176,34 +177,15 @@ fn labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<Label>, Failu
 }
 
 fn stats_json(arguments: &InfoArguments, format: Option<Format>, skipped: u64, stats: &Stats) -> Value {
-    json!({
+    let mut json = json!({
         "files": arguments.traces,
         "format": format.map(Format::name),
         "bad_lines_skipped": skipped,
-        "chunk_bytes": stats.chunk_bytes,
-        "requests": stats.request_count,
-        "reads": stats.read_count,
-        "writes": stats.write_count,
-        "flushes": stats.flush_count,
-        "trims": stats.trim_count,
-        "read_bytes": stats.read_bytes,
-        "write_bytes": stats.write_bytes,
-        "write_percent": stats.write_percent(),
-        "write_kib_mean": stats.write_kib_mean(),
-        "transfer_bytes_mean": stats.transfer_bytes_mean(),
-        "random_writes": stats.random_write_count,
-        "random_percent": stats.random_percent(),
-        "chunk_writes": stats.chunk_write_count,
-        "unique_chunks": stats.unique_chunk_count,
-        "update_ratio": stats.update_ratio(),
-        "top_fifth_writes": stats.top_fifth_write_count,
-        "top_fifth_percent": stats.top_fifth_percent(),
-        "working_set_gib": stats.working_set_gib(),
-        "segments_written": stats.segment_written_count,
-        "segments_touched": stats.segment_touched_count,
-        "footprint_gib": stats.footprint_gib(),
-        "duration_us": stats.duration_us,
-    })
+    });
+    if let Value::Object(map) = &mut json {
+        map.extend(held::figures(stats));
+    }
+    json
 }
 
 fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {

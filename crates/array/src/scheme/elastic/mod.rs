@@ -28,8 +28,8 @@ mod units;
 mod write;
 
 use super::{
-    ChunkWrite, Classes, CollectOutcome, Collects, Contradiction, GcStats, Located, Logs, Registration,
-    Rejected, Scheme, SchemeMemory, SchemeOptions,
+    ChunkWrite, Classes, CollectOutcome, Collects, Contradiction, GcStats, Located, Logs, Policies,
+    Registration, Rejected, Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Piece, Plan, Word};
@@ -89,6 +89,12 @@ impl Elastic {
             now: 0,
             scratch: write::Scratch::default(),
         }
+    }
+
+    fn set_placement(&mut self, placement: Box<dyn Placement>) {
+        self.needs_times = placement.needs_times();
+        self.units.set_classes(placement.classes());
+        self.placement = placement;
     }
 
     /// The newest version of `lcn` is no longer where the map says.
@@ -268,10 +274,9 @@ impl Scheme for Elastic {
     }
 
     fn configure(&mut self, store: &Store, options: &SchemeOptions) {
-        self.placement =
+        let placement =
             options.build_placement(&store.config).expect("the options were checked when the array started");
-        self.needs_times = self.placement.needs_times();
-        self.units.set_classes(self.placement.classes());
+        self.set_placement(placement);
         self.units.set_threshold(options.gc_threshold);
         self.collector.set_policy(options.gc.build());
     }
@@ -387,6 +392,15 @@ impl Classes for Elastic {
 
     fn class_count(&self) -> usize {
         self.units.class_count()
+    }
+
+    fn use_policies(&mut self, policies: Policies) {
+        if let Some(placement) = policies.placement {
+            self.set_placement(placement);
+        }
+        if let Some(victims) = policies.victims {
+            self.collector.set_policy(victims);
+        }
     }
 
     fn class_at(&self, addr: ChunkAddr) -> u8 {
