@@ -1,8 +1,8 @@
 //! From names and numbers to a placement policy.
 
 use crate::{
-    GcApart, GcGroup, Glru, GlruOptions, Hca, HcaOptions, HotnessKind, OptionError, Placement, PlacementKind,
-    RecentWrites, SepBit, SingleGroup, Thresholds, Was,
+    GcApart, GcGroup, Glru, GlruOptions, Hca, HcaOptions, HotnessKind, Midas, MidasOptions, OptionError,
+    Placement, PlacementKind, RecentWrites, SepBit, SingleGroup, Thresholds, Was,
 };
 
 /// How a policy goes about it.
@@ -17,6 +17,8 @@ pub struct Tuning {
     /// Entries of the table of recent writes, for `sepbit`: 0 if the engine always knows when a replaced
     /// version was written.
     pub recent_entries: u64,
+    /// Groups of `midas` at most, the one of hot chunks included: 2 to 8.
+    pub midas_groups: u64,
     /// Seed of the probability test of `glru`.
     pub seed: u64,
 }
@@ -24,7 +26,14 @@ pub struct Tuning {
 impl Default for Tuning {
     /// The papers' defaults: two groups (W-10), GLRU.
     fn default() -> Self {
-        Self { hotness: HotnessKind::Glru, groups: 2, gc_group: GcGroup::Coldest, recent_entries: 0, seed: 1 }
+        Self {
+            hotness: HotnessKind::Glru,
+            groups: 2,
+            gc_group: GcGroup::Coldest,
+            recent_entries: 0,
+            midas_groups: MidasOptions::GROUPS_MAX,
+            seed: 1,
+        }
     }
 }
 
@@ -62,6 +71,10 @@ impl PlacementOptions {
             (PlacementKind::SepBit, _) => {
                 Box::new(SepBit::new(RecentWrites::new(self.tuning.recent_entries)?))
             }
+            (PlacementKind::Midas, _) => Box::new(Midas::new(MidasOptions {
+                chunk_count: self.chunk_count,
+                groups_max: self.tuning.midas_groups,
+            })?),
         })
     }
 
@@ -75,6 +88,7 @@ impl PlacementOptions {
             (PlacementKind::SepBit, _) => {
                 self.tuning.recent_entries.saturating_mul(RecentWrites::BYTES_PER_ENTRY)
             }
+            (PlacementKind::Midas, _) => self.chunk_count.div_ceil(MidasOptions::CHUNKS_PER_BYTE),
         }
     }
 

@@ -1,0 +1,393 @@
+//! How long versions live: the update interval distribution, and what a chain of groups costs under it.
+//!
+//! Intervals are counted in classes of equal ratio, [`PER_OCTAVE`] to a doubling, so that the table has one size
+//! whatever the volume, and the error of a class is a twentieth of the interval.
+
+/// Classes for each doubling.
+const PER_OCTAVE: usize = 16;
+/// Intervals up to 2^40 user chunk writes: 4 PiB of them.
+const OCTAVES: usize = 40;
+/// Classes; the first `PER_OCTAVE` have one interval each.
+const CLASSES: usize = PER_OCTAVE * OCTAVES;
+/// Passes through the last group that are summed one by one; what lives for longer is summed as an integral.
+const PASSES: u32 = 48;
+
+/// Intervals of an epoch.
+#[derive(Clone, Debug)]
+pub struct Intervals {
+    counts: Box<[u32; CLASSES]>,
+    /// Writes that replaced nothing known.
+    unknown: u64,
+}
+
+/// The class of an interval.
+fn class_of(interval: u64) -> usize {
+    let octave = usize::try_from(interval.checked_ilog2().unwrap_or(0)).unwrap_or(0);
+    // 2^4 = PER_OCTAVE: below it a class is one interval.
+    let class = match octave.checked_sub(4) {
+        None => usize::try_from(interval).unwrap_or(0),
+        Some(shift) => (shift + 1) * PER_OCTAVE + usize::try_from((interval >> shift) & 15).unwrap_or(0),
+    };
+    class.min(CLASSES - 1)
+}
+
+/// The least interval of a class; that of one more than there are is the end of the last.
+fn start_of(class: usize) -> f64 {
+    let (octave, part) = (class / PER_OCTAVE, class % PER_OCTAVE);
+    let part = f64::from(u32::try_from(part).unwrap_or(0));
+    match octave.checked_sub(1) {
+        None => part,
+        Some(shift) => (16.0 + part) * 2f64.powi(i32::try_from(shift).unwrap_or(0)),
+    }
+}
+
+/// The class that an age lies in.
+fn class_at(age: f64) -> usize {
+    if age < 16.0 {
+        return (1..PER_OCTAVE).rev().find(|&class| start_of(class) <= age).unwrap_or(0);
+    }
+    // Exponent and first four digits behind the point, as the number is stored.
+    let digits = usize::try_from(age.to_bits() >> 48).unwrap_or(usize::MAX);
+    let exponent = (digits >> 4) - 1023;
+    ((exponent - 3) * PER_OCTAVE + (digits & 15)).min(CLASSES - 1)
+}
+
+impl Intervals {
+    /// None yet.
+    pub fn new() -> Self {
+        Self { counts: Box::new([0; CLASSES]), unknown: 0 }
+    }
+
+    /// A version lived so long.
+    pub fn note(&mut self, interval: u64) {
+        let count = &mut self.counts[class_of(interval)];
+        *count = count.saturating_add(1);
+    }
+
+    /// A user wrote a chunk of which no version is known.
+    pub fn note_new(&mut self) {
+        self.unknown += 1;
+    }
+
+    /// Keeps half of what was counted: the epoch before counts half as much as the one that begins.
+    pub fn fade(&mut self) {
+        self.counts.iter_mut().for_each(|count| *count /= 2);
+        self.unknown /= 2;
+    }
+
+    /// What was counted, for reckoning.
+    pub fn survival(&self, out: &mut Survival) {
+        let known: f64 = self.counts.iter().map(|&count| f64::from(count)).sum();
+        let unknown = f64::from(u32::try_from(self.unknown).unwrap_or(u32::MAX));
+        let all = (known + unknown).max(1.0);
+        // New chunks live for longer than anything that was seen.
+        let mut left = 1.0;
+        let mut sum = 0.0;
+        for class in 0..CLASSES {
+            out.left[class] = left;
+            out.lived[class] = sum;
+            let next = (left - f64::from(self.counts[class]) / all).max(0.0);
+            sum += (start_of(class + 1) - start_of(class)) * (left + next) / 2.0;
+            left = next;
+            if self.counts[class] > 0 {
+                out.longest = start_of(class + 1);
+            }
+        }
+        out.floor = unknown / all;
+        (out.left[CLASSES], out.lived[CLASSES]) = (left, sum);
+    }
+
+    /// Bytes of both tables.
+    pub const fn bytes() -> usize {
+        CLASSES * 4 + (CLASSES + 1) * 16
+    }
+}
+
+/// The share of versions that live for longer than an interval, and the integral of that.
+#[derive(Clone, Debug)]
+pub struct Survival {
+    left: Box<[f64; CLASSES + 1]>,
+    lived: Box<[f64; CLASSES + 1]>,
+    /// No known version lived longer.
+    longest: f64,
+    /// The share that outlives everything seen.
+    floor: f64,
+}
+
+impl Survival {
+    /// Of nothing.
+    pub fn new() -> Self {
+        Self {
+            left: Box::new([1.0; CLASSES + 1]),
+            lived: Box::new([0.0; CLASSES + 1]),
+            longest: 0.0,
+            floor: 0.0,
+        }
+    }
+
+    fn at(&self, table: &[f64; CLASSES + 1], age: f64) -> f64 {
+        let class = class_at(age);
+        let (from, to) = (start_of(class), start_of(class + 1));
+        let part = ((age - from) / (to - from)).clamp(0.0, 1.0);
+        table[class] + (table[class + 1] - table[class]) * part
+    }
+
+    /// The share of versions that are still valid at this age, in user chunk writes.
+    pub fn share(&self, age: f64) -> f64 {
+        if age >= self.longest { self.floor } else { self.at(&self.left, age) }
+    }
+
+    /// Chunks that are valid at ages below this one, per user chunk write and time: the integral of the share.
+    pub fn live(&self, age: f64) -> f64 {
+        self.at(&self.lived, age.min(self.longest))
+    }
+
+    /// No version that was overwritten had lived longer.
+    pub fn longest(&self) -> f64 {
+        self.longest
+    }
+
+    /// Copies per user chunk write of a last group of `size` chunks, which versions enter at `age` and which is
+    /// collected in order of age: a version is copied once for every pass that it outlives. `None` if what
+    /// lives does not fit.
+    fn last_copies(&self, age: f64, size: f64) -> Option<f64> {
+        let longest = self.longest.max(age + 1.0);
+        // The space that versions take until their unit is collected grows with the time of a pass.
+        let space = |pass: f64| pass * self.passes(age, pass, longest).0;
+        let (mut short, mut long) = (1.0, longest);
+        if space(short) > size {
+            return None;
+        }
+        for _ in 0..24 {
+            let middle = (short * long).sqrt();
+            if space(middle) > size { long = middle } else { short = middle }
+        }
+        Some(self.passes(age, short, longest).1)
+    }
+
+    /// Passes that a version begins and outlives, on the average over user writes.
+    fn passes(&self, age: f64, pass: f64, longest: f64) -> (f64, f64) {
+        let (mut begun, mut outlived, mut at) = (0.0, 0.0, age);
+        for step in 0..PASSES {
+            let share = self.share(at) - self.floor;
+            if at >= longest || share <= 0.0 {
+                return (begun, outlived);
+            }
+            begun += share;
+            outlived += if step > 0 { share } else { 0.0 };
+            at += pass;
+        }
+        let rest = (self.live(longest) - self.live(at) - self.floor * (longest - at)).max(0.0) / pass;
+        (begun + rest, outlived + rest)
+    }
+}
+
+/// A chain of groups: the sizes of all but the last, in units.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Chain {
+    /// Size of the group of hot chunks; 0 for none.
+    pub hot: f64,
+    /// Age up to which versions die in that group, in user chunk writes.
+    pub hot_age: f64,
+    /// Sizes of the groups that follow each other, before the last one.
+    pub sizes: [f64; Chain::SIZES],
+    /// How many of them there are.
+    pub count: usize,
+    /// Copies per user chunk write that are to be expected.
+    pub copies: f64,
+    /// Share of valid chunks that is to be expected in a unit of each that is collected.
+    pub valid: [f64; Chain::SIZES],
+}
+
+impl Chain {
+    /// Groups before the last one, at most.
+    pub const SIZES: usize = 7;
+}
+
+/// What there is to share out.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Chunks of a unit.
+    pub unit_chunks: f64,
+    /// Units for all groups.
+    pub units: f64,
+    /// Chunks that are valid.
+    pub live: f64,
+}
+
+impl Survival {
+    /// Fills in what a chain of these sizes costs and how full its victims are; `None` if it does not fit.
+    ///
+    /// A version that enters a group of `size` chunks at age `a`, at a rate `r` per user chunk write, leaves it
+    /// at `a + size / r`, if it is valid still. That is the Markov chain of the paper, whose states are groups,
+    /// with each of its steps reckoned from the distribution.
+    pub fn reckon(&self, room: &Room, chain: &Chain) -> Option<Chain> {
+        let mut done = *chain;
+        let chunks = |units: f64| units * room.unit_chunks;
+        let (mut age, mut left, mut copies) = (0.0, room.units, 0.0);
+        if chain.hot > 0.0 {
+            // What dies young dies there, and nothing else is let in.
+            age = chain.hot_age;
+            left -= chain.hot;
+        }
+        let mut rate = self.share(age);
+        for (&size, valid) in chain.sizes[..chain.count].iter().zip(&mut done.valid) {
+            if rate <= 0.0 {
+                return None;
+            }
+            age += chunks(size) / rate;
+            left -= size;
+            let next = self.share(age);
+            *valid = next / rate;
+            rate = next;
+            copies += rate;
+        }
+        // What was not overwritten for as long as anything was seen to live lies still, in the last group.
+        let still = (room.live - self.live(self.longest)).max(0.0);
+        done.copies = copies + self.last_copies(age, chunks(left) - still)?;
+        Some(done)
+    }
+
+    /// The best chain of at most `groups_max` groups that follow each other, the last included.
+    pub fn best_chain(&self, room: &Room, groups_max: usize, hot: bool) -> Option<Chain> {
+        let mut best = self.reckon(room, &Chain::default())?;
+        if hot {
+            for units in steps(room.units / 4.0) {
+                let (age, size) = self.hot_of(units * room.unit_chunks);
+                let chain = Chain { hot: size / room.unit_chunks, hot_age: age, ..Chain::default() };
+                best = self.better(room, best, &chain);
+            }
+        }
+        for count in 1..groups_max.min(Chain::SIZES + 1) {
+            let before = best;
+            let base = best;
+            for size in steps(room.units / 2.0) {
+                let mut chain = Chain { count, ..base };
+                chain.sizes[count - 1] = size;
+                best = self.better(room, best, &chain);
+            }
+            if best == before {
+                break;
+            }
+        }
+        for _ in 0..2 {
+            for group in 0..best.count {
+                let base = best;
+                for size in steps(room.units / 2.0) {
+                    let mut chain = base;
+                    chain.sizes[group] = size;
+                    best = self.better(room, best, &chain);
+                }
+            }
+        }
+        Some(best)
+    }
+
+    fn better(&self, room: &Room, best: Chain, chain: &Chain) -> Chain {
+        self.reckon(room, chain).filter(|other| other.copies < best.copies).unwrap_or(best)
+    }
+
+    /// The age up to which versions die in a group of so many chunks that takes nothing else, and its size.
+    fn hot_of(&self, size: f64) -> (f64, f64) {
+        let (mut short, mut long) = (0.0, self.longest);
+        let space = |age: f64| age * (1.0 - self.share(age));
+        for _ in 0..40 {
+            let middle = (short + long) / 2.0;
+            if space(middle) > size { long = middle } else { short = middle }
+        }
+        (short, space(short))
+    }
+}
+
+/// Sizes to try, in units: one by one, then in steps of about a twelfth.
+fn steps(most: f64) -> impl Iterator<Item = f64> {
+    std::iter::successors(Some(1.0_f64), |size| Some(size + (size / 12.0).floor().max(1.0)))
+        .take_while(move |&size| size <= most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survival(intervals: &Intervals) -> Survival {
+        let mut survival = Survival::new();
+        intervals.survival(&mut survival);
+        survival
+    }
+
+    #[test]
+    fn classes_follow_each_other_without_gaps() {
+        for class in 0..CLASSES {
+            assert_eq!(class_at(start_of(class)), class);
+            assert_eq!(class_at(start_of(class) + 0.5), class);
+        }
+        for interval in (0..100_000).chain([1 << 30, (1 << 39) + 12_345]) {
+            let float = f64::from(u32::try_from(interval >> 10).unwrap_or(0)) * 1024.0
+                + f64::from(u32::try_from(interval & 1023).unwrap_or(0));
+            assert_eq!(class_of(interval), class_at(float), "{interval}");
+        }
+        assert_eq!(class_at(1e300), CLASSES - 1);
+        assert_eq!(class_of(u64::MAX), CLASSES - 1);
+    }
+
+    /// Half of the versions live for 16, the others for 1,024: by hand.
+    #[test]
+    fn shares_and_integrals_by_hand() {
+        let mut intervals = Intervals::new();
+        for _ in 0..50 {
+            intervals.note(16);
+            intervals.note(1024);
+        }
+        let survival = survival(&intervals);
+        assert_eq!(survival.share(10.0), 1.0);
+        assert_eq!(survival.share(20.0), 0.5);
+        assert_eq!(survival.share(2000.0), 0.0);
+        // 16 to 17 and 1,024 to 1,088 are the classes; within them they die evenly.
+        assert_eq!(survival.live(16.0), 16.0);
+        assert_eq!(survival.live(1024.0), 16.75 + 0.5 * (1024.0 - 17.0));
+    }
+
+    /// 100 chunks in turn: each lives for 100 writes.
+    #[test]
+    fn writing_in_turn_costs_nothing_once_the_space_holds_a_turn() {
+        let mut intervals = Intervals::new();
+        (0..1000).for_each(|_| intervals.note(100));
+        let survival = survival(&intervals);
+        let room = |units| Room { unit_chunks: 10.0, units, live: 100.0 };
+        let copies = |units| survival.reckon(&room(units), &Chain::default()).map(|chain| chain.copies);
+        assert_eq!(copies(11.0), Some(0.0));
+        // 102 chunks hold a turn, or two passes of 51.
+        assert!(copies(10.1).is_some_and(|copies| copies > 0.4), "{:?}", copies(10.1));
+        assert_eq!(copies(0.5), None);
+    }
+
+    /// Requirement L-12. Nine of ten writes go to chunks that live for 64, the others to some that live for 6,400.
+    #[test]
+    fn a_group_for_the_young_pays() {
+        let mut intervals = Intervals::new();
+        for write in 0..1000 {
+            intervals.note(if write % 10 == 0 { 6400 } else { 64 });
+        }
+        let survival = survival(&intervals);
+        let room = Room { unit_chunks: 16.0, units: 50.0, live: 0.9 * 66.0 + 0.1 * 6528.0 };
+        let alone = survival.reckon(&room, &Chain::default()).expect("it fits");
+        // A first group of five units holds versions for 80 writes: the short-lived die in it, the tenth that
+        // does not is copied once.
+        let sizes = [5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        let two = survival.reckon(&room, &Chain { sizes, count: 1, ..Chain::default() }).expect("it fits");
+        assert!((two.valid[0] - 0.1).abs() < 1e-9, "{two:?}");
+        assert!(two.copies < alone.copies, "{two:?} {alone:?}");
+        let best = survival.best_chain(&room, 5, false).expect("it fits");
+        assert!(best.copies <= two.copies && best.count >= 1, "{best:?}");
+        // With a group for hot chunks the short-lived never join the others.
+        let hot = survival.best_chain(&room, 5, true).expect("it fits");
+        assert!(hot.copies <= best.copies && hot.hot > 0.0, "{hot:?}");
+    }
+
+    #[test]
+    fn nothing_known_is_no_chain_worth_having() {
+        let survival = survival(&Intervals::new());
+        let room = Room { unit_chunks: 16.0, units: 50.0, live: 700.0 };
+        assert_eq!(survival.best_chain(&room, 5, true).map(|chain| chain.count), Some(0));
+    }
+}

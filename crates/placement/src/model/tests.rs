@@ -1,0 +1,1 @@
+//! By hand, and against each other.
