@@ -69,31 +69,38 @@ impl Intervals {
         self.unknown += 1;
     }
 
+    /// Forgets chunks that were new: those of the first fill say nothing of what is to come.
+    pub fn forget_new(&mut self) {
+        self.unknown = 0;
+    }
+
     /// Keeps half of what was counted: the epoch before counts half as much as the one that begins.
     pub fn fade(&mut self) {
         self.counts.iter_mut().for_each(|count| *count /= 2);
         self.unknown /= 2;
     }
 
-    /// What was counted, for reckoning.
-    pub fn survival(&self, out: &mut Survival) {
+    /// Versions that were counted.
+    pub fn counted(&self) -> f64 {
         let known: f64 = self.counts.iter().map(|&count| f64::from(count)).sum();
-        let unknown = f64::from(u32::try_from(self.unknown).unwrap_or(u32::MAX));
-        let all = (known + unknown).max(1.0);
-        // New chunks live for longer than anything that was seen.
-        let mut left = 1.0;
-        let mut sum = 0.0;
+        known + f64::from(u32::try_from(self.unknown).unwrap_or(u32::MAX))
+    }
+
+    /// What was counted, as shares of `all` versions.
+    pub fn survival(&self, all: f64, out: &mut Survival) {
+        // Chunks of which nothing is known live for longer than anything that was seen.
+        out.floor = f64::from(u32::try_from(self.unknown).unwrap_or(u32::MAX)) / all.max(1.0);
+        out.longest = 0.0;
+        let (mut left, mut sum) = (self.counted() / all.max(1.0), 0.0);
         for class in 0..CLASSES {
-            out.left[class] = left;
-            out.lived[class] = sum;
-            let next = (left - f64::from(self.counts[class]) / all).max(0.0);
+            (out.left[class], out.lived[class]) = (left, sum);
+            let next = (left - f64::from(self.counts[class]) / all.max(1.0)).max(out.floor);
             sum += (start_of(class + 1) - start_of(class)) * (left + next) / 2.0;
             left = next;
             if self.counts[class] > 0 {
                 out.longest = start_of(class + 1);
             }
         }
-        out.floor = unknown / all;
         (out.left[CLASSES], out.lived[CLASSES]) = (left, sum);
     }
 
@@ -141,45 +148,22 @@ impl Survival {
     pub fn live(&self, age: f64) -> f64 {
         self.at(&self.lived, age.min(self.longest))
     }
+}
 
-    /// No version that was overwritten had lived longer.
-    pub fn longest(&self) -> f64 {
-        self.longest
+impl Survival {
+    /// Chunks that are valid and of versions that will be overwritten at an age that was seen.
+    fn moving(&self) -> f64 {
+        self.live(self.longest) - self.floor * self.longest
     }
+}
 
-    /// Copies per user chunk write of a last group of `size` chunks, which versions enter at `age` and which is
-    /// collected in order of age: a version is copied once for every pass that it outlives. `None` if what
-    /// lives does not fit.
-    fn last_copies(&self, age: f64, size: f64) -> Option<f64> {
-        let longest = self.longest.max(age + 1.0);
-        // The space that versions take until their unit is collected grows with the time of a pass.
-        let space = |pass: f64| pass * self.passes(age, pass, longest).0;
-        let (mut short, mut long) = (1.0, longest);
-        if space(short) > size {
-            return None;
-        }
-        for _ in 0..24 {
-            let middle = (short * long).sqrt();
-            if space(middle) > size { long = middle } else { short = middle }
-        }
-        Some(self.passes(age, short, longest).1)
-    }
-
-    /// Passes that a version begins and outlives, on the average over user writes.
-    fn passes(&self, age: f64, pass: f64, longest: f64) -> (f64, f64) {
-        let (mut begun, mut outlived, mut at) = (0.0, 0.0, age);
-        for step in 0..PASSES {
-            let share = self.share(at) - self.floor;
-            if at >= longest || share <= 0.0 {
-                return (begun, outlived);
-            }
-            begun += share;
-            outlived += if step > 0 { share } else { 0.0 };
-            at += pass;
-        }
-        let rest = (self.live(longest) - self.live(at) - self.floor * (longest - at)).max(0.0) / pass;
-        (begun + rest, outlived + rest)
-    }
+/// How long versions live that were taken for cold, and for hot; shares of all versions.
+#[derive(Clone, Debug)]
+pub struct Lives {
+    /// Of those that joined the first group.
+    pub cold: Survival,
+    /// Of those that joined the group of hot chunks.
+    pub hot: Survival,
 }
 
 /// A chain of groups: the sizes of all but the last, in units.
@@ -187,7 +171,7 @@ impl Survival {
 pub struct Chain {
     /// Size of the group of hot chunks; 0 for none.
     pub hot: f64,
-    /// Age up to which versions die in that group, in user chunk writes.
+    /// Age at which versions leave that group, in user chunk writes.
     pub hot_age: f64,
     /// Sizes of the groups that follow each other, before the last one.
     pub sizes: [f64; Chain::SIZES],
@@ -209,68 +193,135 @@ impl Chain {
 pub struct Room {
     /// Chunks of a unit.
     pub unit_chunks: f64,
-    /// Units for all groups.
+    /// Units, those that are being filled included.
     pub units: f64,
     /// Chunks that are valid.
     pub live: f64,
+    /// Those of them in units without a single invalid one: they lie still and cost nothing.
+    pub still: f64,
 }
 
-impl Survival {
+/// What the last group is reckoned from.
+struct Last {
+    /// Age at which hot versions enter the chain.
+    hot_age: f64,
+    /// How long versions are in the chain before they enter the last group.
+    time: f64,
+    /// Chunks older than any version that was overwritten.
+    older: f64,
+}
+
+impl Lives {
+    /// The share of versions that are valid after so long in the chain behind the hot group, which hot ones
+    /// enter at an age.
+    fn share(&self, hot_age: f64, time: f64) -> f64 {
+        self.cold.share(time) + self.hot.share(hot_age + time)
+    }
+
+    /// No version that was overwritten was in the chain for longer.
+    fn longest(&self, hot_age: f64) -> f64 {
+        self.cold.longest.max(self.hot.longest - hot_age)
+    }
+
     /// Fills in what a chain of these sizes costs and how full its victims are; `None` if it does not fit.
     ///
-    /// A version that enters a group of `size` chunks at age `a`, at a rate `r` per user chunk write, leaves it
-    /// at `a + size / r`, if it is valid still. That is the Markov chain of the paper, whose states are groups,
-    /// with each of its steps reckoned from the distribution.
+    /// Versions that enter a group of `size` chunks at a rate `r` per user chunk write leave it `size / r` later,
+    /// if they are valid still. That is the Markov chain of the paper, whose states are groups, with each of its
+    /// steps reckoned from the distribution.
     pub fn reckon(&self, room: &Room, chain: &Chain) -> Option<Chain> {
         let mut done = *chain;
         let chunks = |units: f64| units * room.unit_chunks;
-        let (mut age, mut left, mut copies) = (0.0, room.units, 0.0);
-        if chain.hot > 0.0 {
-            // What dies young dies there, and nothing else is let in.
-            age = chain.hot_age;
-            left -= chain.hot;
+        let open = f64::from(u32::try_from(chain.count + 1).unwrap_or(u32::MAX));
+        let (mut left, mut copies) = (room.units - open, 0.0);
+        let hot_rate = self.hot.share(0.0);
+        if hot_rate > 0.0 {
+            done.hot_age = chunks(chain.hot) / hot_rate;
+            // One more unit is being filled.
+            left -= chain.hot + 1.0;
+            copies += self.hot.share(done.hot_age);
         }
-        let mut rate = self.share(age);
+        let (mut time, mut rate) = (0.0, self.share(done.hot_age, 0.0));
         for (&size, valid) in chain.sizes[..chain.count].iter().zip(&mut done.valid) {
             if rate <= 0.0 {
                 return None;
             }
-            age += chunks(size) / rate;
+            time += chunks(size) / rate;
             left -= size;
-            let next = self.share(age);
+            let next = self.share(done.hot_age, time);
             *valid = next / rate;
             rate = next;
             copies += rate;
         }
-        // What was not overwritten for as long as anything was seen to live lies still, in the last group.
-        let still = (room.live - self.live(self.longest)).max(0.0);
-        done.copies = copies + self.last_copies(age, chunks(left) - still)?;
+        // Chunks that were not overwritten for as long as anything was seen to live are in the last group.
+        let moving = self.cold.moving() + self.hot.moving();
+        let older = (room.live - moving - room.still).max(0.0);
+        let last = Last { hot_age: done.hot_age, time, older };
+        done.copies = copies + self.last_copies(&last, chunks(left) - room.still)?;
         Some(done)
     }
 
-    /// The best chain of at most `groups_max` groups that follow each other, the last included.
-    pub fn best_chain(&self, room: &Room, groups_max: usize, hot: bool) -> Option<Chain> {
-        let mut best = self.reckon(room, &Chain::default())?;
-        if hot {
-            for units in steps(room.units / 4.0) {
-                let (age, size) = self.hot_of(units * room.unit_chunks);
-                let chain = Chain { hot: size / room.unit_chunks, hot_age: age, ..Chain::default() };
-                best = self.better(room, best, &chain);
-            }
+    /// Copies per user chunk write of a last group of `size` chunks, which versions enter after `time` and which
+    /// is collected in order of age: a version is copied once for every pass that it outlives. `None` if what
+    /// lives does not fit.
+    fn last_copies(&self, last: &Last, size: f64) -> Option<f64> {
+        let (mut short, mut long) = (1.0, self.longest(last.hot_age).max(2.0));
+        // The space that versions take until their unit is collected grows with the time of a pass.
+        let space = |pass: f64| pass * self.passes(last, pass).0;
+        if space(short) > size {
+            return None;
         }
+        for _ in 0..20 {
+            let middle = (short * long).sqrt();
+            if space(middle) > size { long = middle } else { short = middle }
+        }
+        Some(self.passes(last, short).1)
+    }
+
+    /// Passes that a version begins and outlives, on the average over user writes.
+    fn passes(&self, last: &Last, pass: f64) -> (f64, f64) {
+        let &Last { hot_age, time, older } = last;
+        let longest = self.longest(hot_age);
+        let floor = self.cold.floor + self.hot.floor;
+        // Each of the older ones begins every pass.
+        let (mut begun, mut outlived, mut at) = (older / pass, older / pass, time);
+        for step in 0..PASSES {
+            let share = self.share(hot_age, at) - floor;
+            if at >= longest || share <= 0.0 {
+                return (begun, outlived);
+            }
+            begun += share;
+            outlived += if step > 0 { share } else { 0.0 };
+            at += pass;
+        }
+        let live = |survival: &Survival, from: f64| {
+            let left = survival.live(survival.longest) - survival.live(from);
+            left - survival.floor * (survival.longest - from).max(0.0)
+        };
+        let rest = (live(&self.cold, at) + live(&self.hot, hot_age + at)).max(0.0) / pass;
+        (begun + rest, outlived + rest)
+    }
+
+    /// The best chain of at most `groups_max` groups that follow each other, the last included.
+    pub fn best_chain(&self, room: &Room, groups_max: usize) -> Option<Chain> {
+        let has_hot = self.hot.share(0.0) > 0.0;
+        let hot = if has_hot { 1.0 } else { 0.0 };
+        let mut best = self.reckon(room, &Chain { hot, ..Chain::default() })?;
         for count in 1..groups_max.min(Chain::SIZES + 1) {
-            let before = best;
             let base = best;
             for size in steps(room.units / 2.0) {
                 let mut chain = Chain { count, ..base };
                 chain.sizes[count - 1] = size;
                 best = self.better(room, best, &chain);
             }
-            if best == before {
+            if best.count < count {
                 break;
             }
         }
         for _ in 0..2 {
+            let base = best;
+            for hot in steps(room.units / 8.0).filter(|_| has_hot) {
+                best = self.better(room, best, &Chain { hot, ..base });
+            }
             for group in 0..best.count {
                 let base = best;
                 for size in steps(room.units / 2.0) {
@@ -287,15 +338,14 @@ impl Survival {
         self.reckon(room, chain).filter(|other| other.copies < best.copies).unwrap_or(best)
     }
 
-    /// The age up to which versions die in a group of so many chunks that takes nothing else, and its size.
-    fn hot_of(&self, size: f64) -> (f64, f64) {
-        let (mut short, mut long) = (0.0, self.longest);
-        let space = |age: f64| age * (1.0 - self.share(age));
+    /// The age up to which versions die in a group of so many chunks that takes nothing else.
+    pub fn first_hot_age(&self, size: f64) -> f64 {
+        let (mut short, mut long) = (0.0, self.cold.longest);
         for _ in 0..40 {
             let middle = (short + long) / 2.0;
-            if space(middle) > size { long = middle } else { short = middle }
+            if middle * (self.cold.share(0.0) - self.cold.share(middle)) > size { long = middle } else { short = middle }
         }
-        (short, space(short))
+        short
     }
 }
 
@@ -309,10 +359,16 @@ fn steps(most: f64) -> impl Iterator<Item = f64> {
 mod tests {
     use super::*;
 
-    fn survival(intervals: &Intervals) -> Survival {
-        let mut survival = Survival::new();
-        intervals.survival(&mut survival);
-        survival
+    fn lives(cold: &Intervals, hot: &Intervals) -> Lives {
+        let all = cold.counted() + hot.counted();
+        let mut lives = Lives { cold: Survival::new(), hot: Survival::new() };
+        cold.survival(all, &mut lives.cold);
+        hot.survival(all, &mut lives.hot);
+        lives
+    }
+
+    fn cold(intervals: &Intervals) -> Lives {
+        lives(intervals, &Intervals::new())
     }
 
     #[test]
@@ -338,7 +394,7 @@ mod tests {
             intervals.note(16);
             intervals.note(1024);
         }
-        let survival = survival(&intervals);
+        let survival = cold(&intervals).cold;
         assert_eq!(survival.share(10.0), 1.0);
         assert_eq!(survival.share(20.0), 0.5);
         assert_eq!(survival.share(2000.0), 0.0);
@@ -352,8 +408,8 @@ mod tests {
     fn writing_in_turn_costs_nothing_once_the_space_holds_a_turn() {
         let mut intervals = Intervals::new();
         (0..1000).for_each(|_| intervals.note(100));
-        let survival = survival(&intervals);
-        let room = |units| Room { unit_chunks: 10.0, units, live: 100.0 };
+        let survival = cold(&intervals);
+        let room = |units| Room { unit_chunks: 10.0, units, live: 100.0, still: 0.0 };
         let copies = |units| survival.reckon(&room(units), &Chain::default()).map(|chain| chain.copies);
         assert_eq!(copies(11.0), Some(0.0));
         // 102 chunks hold a turn, or two passes of 51.
@@ -368,8 +424,8 @@ mod tests {
         for write in 0..1000 {
             intervals.note(if write % 10 == 0 { 6400 } else { 64 });
         }
-        let survival = survival(&intervals);
-        let room = Room { unit_chunks: 16.0, units: 50.0, live: 0.9 * 66.0 + 0.1 * 6528.0 };
+        let survival = cold(&intervals);
+        let room = Room { unit_chunks: 16.0, units: 50.0, live: 0.9 * 66.0 + 0.1 * 6528.0, still: 0.0 };
         let alone = survival.reckon(&room, &Chain::default()).expect("it fits");
         // A first group of five units holds versions for 80 writes: the short-lived die in it, the tenth that
         // does not is copied once.
@@ -377,17 +433,22 @@ mod tests {
         let two = survival.reckon(&room, &Chain { sizes, count: 1, ..Chain::default() }).expect("it fits");
         assert!((two.valid[0] - 0.1).abs() < 1e-9, "{two:?}");
         assert!(two.copies < alone.copies, "{two:?} {alone:?}");
-        let best = survival.best_chain(&room, 5, false).expect("it fits");
+        let best = survival.best_chain(&room, 5).expect("it fits");
         assert!(best.copies <= two.copies && best.count >= 1, "{best:?}");
-        // With a group for hot chunks the short-lived never join the others.
-        let hot = survival.best_chain(&room, 5, true).expect("it fits");
-        assert!(hot.copies <= best.copies && hot.hot > 0.0, "{hot:?}");
+        // Taken for hot, the short-lived never join the others.
+        let (mut young, mut old) = (Intervals::new(), Intervals::new());
+        (0..900).for_each(|_| young.note(64));
+        (0..100).for_each(|_| old.note(6400));
+        let hot = lives(&old, &young).best_chain(&room, 5).expect("it fits");
+        assert!(hot.copies < best.copies && hot.hot > 0.0, "{hot:?}");
+        // Five units of them hold 80 / 0.9 writes: nothing of it is left.
+        assert!((hot.hot_age - hot.hot * 16.0 / 0.9).abs() < 1e-9, "{hot:?}");
     }
 
     #[test]
     fn nothing_known_is_no_chain_worth_having() {
-        let survival = survival(&Intervals::new());
-        let room = Room { unit_chunks: 16.0, units: 50.0, live: 700.0 };
-        assert_eq!(survival.best_chain(&room, 5, true).map(|chain| chain.count), Some(0));
+        let survival = cold(&Intervals::new());
+        let room = Room { unit_chunks: 16.0, units: 50.0, live: 700.0, still: 0.0 };
+        assert_eq!(survival.best_chain(&room, 5).map(|chain| chain.count), Some(0));
     }
 }

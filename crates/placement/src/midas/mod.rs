@@ -26,7 +26,7 @@ use crate::error::within;
 use crate::{
     Class, CollectedUnit, GcWrite, OptionError, Placement, UnitId, UnitState, Units, UserWrite, Wish,
 };
-use intervals::{Chain, Intervals, Room, Survival};
+use intervals::{Chain, Intervals, Lives, Room, Survival};
 
 /// Options of [`Midas`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +53,8 @@ const EPOCH_TURNS: u64 = 4;
 const CHECKS: u64 = 8;
 /// A group whose victims are fuller than reckoned by this share of a unit is not what it was taken for.
 const OFF: f64 = 0.1;
+/// Share of the units that the first guess of a group of hot chunks takes.
+const FIRST_HOT: f64 = 0.02;
 /// Victims of a group that tell how full they are.
 const VICTIMS_MIN: u32 = 8;
 
@@ -71,8 +73,10 @@ pub struct Midas {
     counters: Box<[u8]>,
     /// Versions that live no longer die young.
     hot_age: u64,
-    intervals: Intervals,
-    survival: Box<Survival>,
+    /// Intervals of versions that joined the first group, and the hot one.
+    cold: Intervals,
+    hot: Intervals,
+    lives: Box<Lives>,
     /// Sizes in force; `None` before there are any.
     chain: Option<Chain>,
     /// The last group.
@@ -108,8 +112,9 @@ impl Midas {
             groups_max,
             counters: vec![0; bytes].into(),
             hot_age: 0,
-            intervals: Intervals::new(),
-            survival: Box::new(Survival::new()),
+            cold: Intervals::new(),
+            hot: Intervals::new(),
+            lives: Box::new(Lives { cold: Survival::new(), hot: Survival::new() }),
             chain: None,
             last: FIRST_GROUPS.min(groups_max - 1),
             before: [0; Wish::CLASSES],
@@ -181,9 +186,13 @@ impl Midas {
             return;
         }
         let live = units.live();
-        let turns = if self.chain.is_some() { EPOCH_TURNS } else { 1 };
-        self.epoch.next_check = now + (live * turns / CHECKS).max(1);
-        if now >= self.epoch.began + live * turns && self.epoch.writes >= live {
+        if self.epoch.next_check == 0 {
+            // The first unit is collected: from now on space is as short as it will be.
+            self.cold.forget_new();
+            self.epoch = Epoch { began: now, ..Epoch::default() };
+        }
+        self.epoch.next_check = now + (live * EPOCH_TURNS / CHECKS).max(1);
+        if now >= self.epoch.began + live * EPOCH_TURNS && self.epoch.writes >= live {
             self.share_out(units, live, now);
         } else {
             self.merge_if_off();
@@ -206,25 +215,33 @@ impl Midas {
     /// Chooses number and sizes of groups for the next epoch.
     fn share_out(&mut self, units: &dyn Units, live: u64, now: u64) {
         let copies = ratio(self.epoch.copies, self.epoch.writes);
-        self.intervals.survival(&mut self.survival);
+        let all = self.cold.counted() + self.hot.counted();
+        self.cold.survival(all, &mut self.lives.cold);
+        self.hot.survival(all, &mut self.lives.hot);
+        let open = f64::from(u32::try_from(self.last + 1).unwrap_or(u32::MAX));
+        let states = (0..units.count()).filter_map(|id| units.state(UnitId::new(id)));
+        let touched = states.filter(|state| state.valid < units.capacity()).count();
+        let touched = u32::try_from(touched).unwrap_or(u32::MAX);
         let room = Room {
+            still: f64::from(units.in_use().saturating_sub(touched)) * f64::from(units.capacity()),
             unit_chunks: f64::from(units.capacity()),
-            units: f64::from(units.in_use()),
+            units: f64::from(units.in_use()) + open,
             live: ratio(live, 1),
         };
-        let chain = self.survival.best_chain(&room, self.groups_max - 1, self.groups_max > 2);
-        if std::env::var("DBG").is_ok() { eprintln!("now {now} measured {copies:.3} hot {:.3} room {room:?} -> {chain:?}; seen {:?}", ratio(self.epoch.hot, self.epoch.writes), self.seen); }
-        let is_better = |chain: &Chain| self.chain.is_none() || chain.copies < copies;
-        if let Some(chain) = chain.filter(is_better) {
+        let chain = self.lives.best_chain(&room, self.groups_max - 1);
+        if std::env::var("DBG").is_ok() { eprintln!("now {now} measured {copies:.3} hot {:.3} age {} room {room:?} -> {chain:?}; seen {:?}", ratio(self.epoch.hot, self.epoch.writes), self.hot_age, self.seen); }
+        if let Some(chain) = chain {
             self.last = chain.count + 1;
-            // Ages are far below 2^52 user chunk writes.
-            self.hot_age = whole(chain.hot_age);
-            self.chain = Some(chain);
+            self.hot_age = whole(if chain.hot > 0.0 {
+                chain.hot_age
+            } else {
+                self.lives.first_hot_age((room.units * FIRST_HOT).max(1.0) * room.unit_chunks)
+            });
+            self.chain = Some(Chain { hot: chain.hot.max(1.0), ..chain });
             self.keep_newest(units);
-        } else if let Some(chain) = &self.chain {
-            self.last = chain.count + 1;
         }
-        self.intervals.fade();
+        self.cold.fade();
+        self.hot.fade();
         self.seen = [Seen::default(); Wish::CLASSES];
         self.epoch = Epoch { began: now, next_check: self.epoch.next_check, ..Epoch::default() };
     }
@@ -280,9 +297,11 @@ impl Placement for Midas {
 
     fn place_user(&mut self, write: UserWrite) -> Class {
         let lived = write.previous.map(|previous| write.now.saturating_sub(previous));
+        let was_hot = self.hot_age > 0 && self.move_counter(write.lcn.get(), 0);
+        let intervals = if was_hot { &mut self.hot } else { &mut self.cold };
         match lived {
-            Some(lived) => self.intervals.note(lived),
-            None => self.intervals.note_new(),
+            Some(lived) => intervals.note(lived),
+            None => intervals.note_new(),
         }
         let is_young = lived.is_some_and(|lived| lived <= self.hot_age);
         let is_hot = self.hot_age > 0 && self.move_counter(write.lcn.get(), if is_young { 1 } else { -1 });
