@@ -7,7 +7,8 @@
 //!
 //! How many groups there are, and how large, follows from how long versions live ([`intervals`]), reckoned anew
 //! after every epoch. Where victims come out fuller than was reckoned, the groups from there on are one until
-//! the next epoch: the load is not what it was.
+//! the next epoch: the load is not what it was. Until enough is known, and where it costs less than groups with
+//! sizes, survivors go on through four groups and the victim policy chooses among all units.
 //!
 //! | class here | group |
 //! |--:|---|
@@ -16,7 +17,12 @@
 //! | 2, 3, ... | what outlived so many groups |
 //!
 //! What differs from the authors' prototype: intervals are those of all writes, told by the engine's times,
-//! where theirs are of a hundredth of the addresses; the last group is reckoned as collected in order of age.
+//! where theirs are of a hundredth of the addresses; those of hot and of other versions are kept apart, so what
+//! the filter lets through is measured; the last group is reckoned as collected in order of age; and whether
+//! sizes pay is decided by what was measured with and without them. A unit that would free nothing is not
+//! collected, whatever its group's size.
+//!
+//! Memory: a quarter of a byte for each chunk of the volume, and 40 KiB.
 
 mod intervals;
 #[cfg(test)]
@@ -46,15 +52,21 @@ impl MidasOptions {
 
 /// Versions that died young before a chunk is hot: what two bits hold.
 const HOT: u8 = 3;
-/// Before the first epoch ends, survivors go on through so many groups, and the victim policy chooses among all.
-const FIRST_GROUPS: usize = 4;
+/// Without sizes survivors go on through so many groups, and the victim policy chooses among all units.
+const FREE_GROUPS: usize = 4;
+/// Costs in relation to those of before, or of the other mode: from where on it is worse, and up to where
+/// better; and how much more than is measured now sizes may be reckoned to cost to be tried. The last group is
+/// reckoned as collected in order of age, which is worse than any victim policy.
+const WORSE: f64 = 1.2;
+const BETTER: f64 = 0.98;
+const TRY: f64 = 1.25;
 /// An epoch is so many times the chunks that are valid; sizes are looked after this often in one.
 const EPOCH_TURNS: u64 = 4;
 const CHECKS: u64 = 8;
 /// A group whose victims are fuller than reckoned by this share of a unit is not what it was taken for.
 const OFF: f64 = 0.1;
-/// Share of the units that the first guess of a group of hot chunks takes.
-const FIRST_HOT: f64 = 0.02;
+/// The age of hot victims is averaged over about so many.
+const SMOOTH: u64 = 16;
 /// Victims of a group that tell how full they are.
 const VICTIMS_MIN: u32 = 8;
 
@@ -77,8 +89,12 @@ pub struct Midas {
     cold: Intervals,
     hot: Intervals,
     lives: Box<Lives>,
-    /// Sizes in force; `None` before there are any.
+    /// Sizes in force; `None` if the groups have none.
     chain: Option<Chain>,
+    is_free: bool,
+    epochs_in_mode: u32,
+    /// Copies per user chunk write without sizes and with them, when that was last tried.
+    costs: [Option<f64>; 2],
     /// The last group.
     last: usize,
     /// Units of lower classes closed before this belong to the last group.
@@ -94,8 +110,7 @@ pub struct Midas {
 struct Epoch {
     began: u64,
     next_check: u64,
-    /// User writes to the hot group, and in all.
-    hot: u64,
+    /// User writes.
     writes: u64,
     copies: u64,
 }
@@ -116,7 +131,10 @@ impl Midas {
             hot: Intervals::new(),
             lives: Box::new(Lives { cold: Survival::new(), hot: Survival::new() }),
             chain: None,
-            last: FIRST_GROUPS.min(groups_max - 1),
+            is_free: true,
+            epochs_in_mode: 0,
+            costs: [None; 2],
+            last: FREE_GROUPS.min(groups_max - 1),
             before: [0; Wish::CLASSES],
             seen: [Seen::default(); Wish::CLASSES],
             source: 0,
@@ -189,6 +207,7 @@ impl Midas {
         if self.epoch.next_check == 0 {
             // The first unit is collected: from now on space is as short as it will be.
             self.cold.forget_new();
+            self.hot_age = live;
             self.epoch = Epoch { began: now, ..Epoch::default() };
         }
         self.epoch.next_check = now + (live * EPOCH_TURNS / CHECKS).max(1);
@@ -207,7 +226,6 @@ impl Midas {
             seen.victims >= VICTIMS_MIN && seen.valid / f64::from(seen.victims) > chain.valid[group - 1] + OFF
         };
         if let Some(group) = (1..self.last).find(off) {
-            if std::env::var("DBG").is_ok() { eprintln!("merge at {group} of {}", self.last); }
             self.last = group;
         }
     }
@@ -229,21 +247,51 @@ impl Midas {
             live: ratio(live, 1),
         };
         let chain = self.lives.best_chain(&room, self.groups_max - 1);
-        if std::env::var("DBG").is_ok() { eprintln!("now {now} measured {copies:.3} hot {:.3} age {} room {room:?} -> {chain:?}; seen {:?}", ratio(self.epoch.hot, self.epoch.writes), self.hot_age, self.seen); }
-        if let Some(chain) = chain {
-            self.last = chain.count + 1;
-            self.hot_age = whole(if chain.hot > 0.0 {
-                chain.hot_age
-            } else {
-                self.lives.first_hot_age((room.units * FIRST_HOT).max(1.0) * room.unit_chunks)
-            });
-            self.chain = Some(Chain { hot: chain.hot.max(1.0), ..chain });
-            self.keep_newest(units);
+        self.choose_mode(copies, chain.as_ref());
+        match chain.filter(|_| !self.is_free) {
+            Some(chain) => {
+                self.last = chain.count + 1;
+                if chain.hot > 0.0 {
+                    self.hot_age = whole(chain.hot_age);
+                }
+                self.chain = Some(Chain { hot: chain.hot.max(1.0), ..chain });
+                self.keep_newest(units);
+            }
+            None => self.free_groups(),
         }
         self.cold.fade();
         self.hot.fade();
         self.seen = [Seen::default(); Wish::CLASSES];
         self.epoch = Epoch { began: now, next_check: self.epoch.next_check, ..Epoch::default() };
+    }
+
+    /// Sizes, or none: what cost less when it was tried. An epoch after each change does not count, as the groups
+    /// are not yet what they will be; what is much more expensive than it was is a reason to try the other again.
+    fn choose_mode(&mut self, copies: f64, chain: Option<&Chain>) {
+        self.epochs_in_mode += 1;
+        if self.epochs_in_mode < 2 {
+            return;
+        }
+        let (own, other) = if self.is_free { (0, 1) } else { (1, 0) };
+        if self.costs[own].is_some_and(|before| copies > before * WORSE) {
+            self.costs[other] = None;
+        }
+        self.costs[own] = Some(copies);
+        let is_better = match self.costs[other] {
+            Some(cost) => cost < copies * BETTER,
+            None => other == 0 || chain.is_some_and(|chain| chain.copies < copies * TRY),
+        };
+        if is_better {
+            (self.is_free, self.epochs_in_mode) = (!self.is_free, 0);
+        }
+    }
+
+    /// Groups without sizes.
+    fn free_groups(&mut self) {
+        self.is_free = true;
+        self.chain = None;
+        self.last = FREE_GROUPS.min(self.groups_max - 1);
+        self.before = [0; Wish::CLASSES];
     }
 
     /// Units beyond the new sizes count as the last group's: nothing is copied only to make groups smaller.
@@ -306,7 +354,6 @@ impl Placement for Midas {
         let is_young = lived.is_some_and(|lived| lived <= self.hot_age);
         let is_hot = self.hot_age > 0 && self.move_counter(write.lcn.get(), if is_young { 1 } else { -1 });
         self.epoch.writes += 1;
-        self.epoch.hot += u64::from(is_hot);
         Class::new(if is_hot { 0 } else { 1 })
     }
 
@@ -320,8 +367,14 @@ impl Placement for Midas {
     }
 
     fn note_collected(&mut self, unit: CollectedUnit) {
-        if self.chain.is_none() {
-            self.source = unit.class.index();
+        if self.chain.is_some() {
+            return;
+        }
+        self.source = unit.class.index();
+        if self.source == 0 {
+            // What is hot dies about as soon as a unit of the hot group is emptied.
+            let age = unit.now.saturating_sub(unit.created);
+            self.hot_age = (self.hot_age - self.hot_age / SMOOTH + age / SMOOTH).max(1);
         }
     }
 
@@ -348,6 +401,6 @@ impl Placement for Midas {
     }
 
     fn memory_bytes(&self) -> usize {
-        size_of::<Self>() + self.counters.len() + Intervals::bytes()
+        size_of::<Self>() + self.counters.len() + 2 * Intervals::bytes()
     }
 }
