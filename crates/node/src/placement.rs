@@ -2,7 +2,7 @@
 
 use array::SchemeOptions;
 use format::ArrayConfig;
-use placement::PlacementKind;
+use placement::{HotnessKind, PlacementKind, Thresholds, Tuning};
 use serde::{Deserialize, Serialize};
 
 /// What an array of an elastic scheme runs with. The keys are stable.
@@ -30,8 +30,38 @@ pub struct PlacementInfo {
     pub unit_rows: u32,
     /// Chunks that the placement sepbit remembers; only of that.
     pub recent_entries: Option<u64>,
+    /// Groups at most; only of the placement midas.
+    pub midas_groups: Option<u64>,
+    /// The table of hot chunks; only of the placement was with `glru`.
+    pub glru: Option<GlruInfo>,
     /// Seed of the placement.
     pub seed: u64,
+}
+
+/// The table of hot chunks of `glru`. The keys are stable.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct GlruInfo {
+    /// Its lists.
+    pub lists: u32,
+    /// Items of each.
+    pub items: u32,
+    /// Percent by which an unknown chunk evicts another.
+    pub insert_percent: u8,
+    /// Writes from which on a chunk is hotter.
+    pub thresholds: Vec<u8>,
+}
+
+impl GlruInfo {
+    fn of(tuning: &Tuning) -> Self {
+        let usual = Thresholds::for_groups(tuning.groups).ok();
+        let thresholds = tuning.thresholds.or(usual);
+        Self {
+            lists: tuning.glru_lists,
+            items: tuning.glru_items,
+            insert_percent: tuning.glru_insert_percent,
+            thresholds: thresholds.map_or_else(Vec::new, |thresholds| thresholds.values().to_vec()),
+        }
+    }
 }
 
 /// What an array of an elastic scheme runs with; `None` for others.
@@ -49,11 +79,14 @@ pub fn placement_info(options: &SchemeOptions, config: &ArrayConfig) -> Option<P
         groups: was.then_some(options.tuning.groups),
         gc: options.gc.name().to_owned(),
         gc_threshold_percent: options.gc_threshold.percent(),
-        gc_group: (!sepbit).then(|| options.tuning.gc_group.name().to_owned()),
+        gc_group: (!sepbit && kind != PlacementKind::Midas)
+            .then(|| options.tuning.gc_group.name().to_owned()),
         group_chunks: options.waiting_chunks(config) as u64,
         p_wait_ms: options.wait_ns(config.scheme).map(|ns| ns as f64 / 1e6),
         unit_rows: config.unit_rows,
         recent_entries: sepbit.then_some(options.tuning.recent_entries),
+        midas_groups: (kind == PlacementKind::Midas).then_some(options.tuning.midas_groups),
+        glru: (was && options.tuning.hotness == HotnessKind::Glru).then(|| GlruInfo::of(&options.tuning)),
         seed: options.tuning.seed,
     })
 }

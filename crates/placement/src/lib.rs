@@ -25,6 +25,8 @@ mod error;
 mod glru;
 mod hca;
 mod hotness;
+mod midas;
+pub mod model;
 mod names;
 mod options;
 mod policy;
@@ -40,13 +42,18 @@ pub use error::OptionError;
 pub use glru::{Glru, GlruOptions};
 pub use hca::{Hca, HcaOptions};
 pub use hotness::{Hotness, Thresholds, Tier};
+pub use midas::{Midas, MidasOptions};
 pub use names::{GcGroup, HotnessKind, NameError, PlacementKind, VictimKind};
 pub use options::{PlacementOptions, Tuning};
-pub use policy::{Class, CollectedUnit, GcApart, GcWrite, Placement, SingleGroup, UserWrite};
+pub use policy::{
+    Class, CollectedUnit, GcApart, GcWrite, Placement, SingleGroup, UserWrite, Wish, choose_victim,
+};
 pub use recent::RecentWrites;
 pub use sepbit::SepBit;
 pub use sequence::{Sequence, SequenceDetector};
 pub use store::{Store, StoreCounts, StoreError, StoreOptions, Times};
 pub use unit::{GcThreshold, UnitStamp};
-pub use victim::{CostBenefit, Greedy, UnitId, UnitState, Units, VictimPolicy};
+pub use victim::{
+    Age, CostBenefit, CostBenefitRoot, DChoices, Greedy, UnitId, UnitState, Units, VictimPolicy, Windowed,
+};
 pub use was::Was;

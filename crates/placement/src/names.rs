@@ -1,6 +1,6 @@
 //! The policies' names on the command line and in reports.
 
-use crate::{CostBenefit, Greedy, VictimPolicy};
+use crate::{Age, CostBenefit, CostBenefitRoot, DChoices, Greedy, VictimPolicy, Windowed};
 use std::fmt;
 use std::str::FromStr;
 
@@ -65,13 +65,15 @@ named!(
     /// A placement policy.
     PlacementKind,
     "placement",
-    "single, was or sepbit",
+    "single, was, sepbit or midas",
     /// [`crate::SingleGroup`].
     Single = "single",
     /// [`crate::Was`].
     Was = "was",
     /// [`crate::SepBit`].
-    SepBit = "sepbit"
+    SepBit = "sepbit",
+    /// [`crate::Midas`].
+    Midas = "midas"
 );
 named!(
     /// An identifier of hot data.
@@ -97,12 +99,23 @@ named!(
     /// A policy that chooses the unit to collect.
     VictimKind,
     "gc",
-    "greedy or cost-benefit",
+    "greedy, cost-benefit, cost-benefit-root, age, windowed or d-choices",
     /// [`Greedy`].
     Greedy = "greedy",
     /// [`CostBenefit`].
-    CostBenefit = "cost-benefit"
+    CostBenefit = "cost-benefit",
+    /// [`CostBenefitRoot`].
+    CostBenefitRoot = "cost-benefit-root",
+    /// [`Age`].
+    Age = "age",
+    /// [`Windowed`].
+    Windowed = "windowed",
+    /// [`DChoices`].
+    DChoices = "d-choices"
 );
+
+/// What `d-choices` draws by: counts are to be repeatable.
+const DRAWS_SEED: u64 = 1;
 
 impl VictimKind {
     /// The policy of that name.
@@ -110,6 +123,10 @@ impl VictimKind {
         match self {
             Self::Greedy => Box::new(Greedy),
             Self::CostBenefit => Box::new(CostBenefit),
+            Self::CostBenefitRoot => Box::new(CostBenefitRoot),
+            Self::Age => Box::new(Age),
+            Self::Windowed => Box::new(Windowed::default()),
+            Self::DChoices => Box::new(DChoices::new(DRAWS_SEED)),
         }
     }
 }
@@ -142,7 +159,7 @@ mod tests {
     fn errors_name_what_was_found_and_what_is_possible() {
         // Each expectation lists every name there is.
         let error = "WAS".parse::<PlacementKind>().unwrap_err();
-        assert_eq!(error.to_string(), "placement: found `WAS`, expected single, was or sepbit");
+        assert_eq!(error.to_string(), "placement: found `WAS`, expected single, was, sepbit or midas");
         assert!(PlacementKind::ALL.iter().all(|kind| error.expected.contains(kind.name())));
         let error = "".parse::<HotnessKind>().unwrap_err();
         assert_eq!(error.to_string(), "hotness: found ``, expected glru or hca");
@@ -150,7 +167,10 @@ mod tests {
         let error = "hot".parse::<GcGroup>().unwrap_err();
         assert_eq!(error.to_string(), "gc group: found `hot`, expected coldest or own");
         let error = "fifo".parse::<VictimKind>().unwrap_err();
-        assert_eq!(error.to_string(), "gc: found `fifo`, expected greedy or cost-benefit");
+        assert_eq!(
+            error.to_string(),
+            "gc: found `fifo`, expected greedy, cost-benefit, cost-benefit-root, age, windowed or d-choices"
+        );
         assert!(VictimKind::ALL.iter().all(|kind| error.expected.contains(kind.name())));
     }
 }

@@ -25,7 +25,7 @@
 //!
 //! `tests/validation.rs` compares all three.
 
-use crate::Sequence;
+use crate::{Sequence, UnitId, Units, VictimPolicy};
 use block::Lcn;
 
 /// An open group that chunks join; below [`Placement::classes`]. Low classes hold what is expected to be
@@ -88,6 +88,28 @@ pub struct CollectedUnit {
     pub now: u64,
 }
 
+/// What a placement policy has to say about the unit that is collected next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wish {
+    /// Nothing: the victim policy chooses among all.
+    Any,
+    /// This unit.
+    Unit(UnitId),
+    /// The victim policy chooses among the units of these classes that were closed at `before` at the
+    /// latest, and among all units of the classes from `last` on.
+    Last {
+        /// The first class of which all units qualify.
+        last: Class,
+        /// For each lower class: units closed before this qualify too.
+        before: [u64; Wish::CLASSES],
+    },
+}
+
+impl Wish {
+    /// Classes that a wish can speak of.
+    pub const CLASSES: usize = 8;
+}
+
 /// Which chunks are written together. Answers depend on nothing but the calls made; none of them allocates.
 pub trait Placement: Send {
     /// How many open groups are needed, those of gc included; at least 1. Constant.
@@ -106,6 +128,12 @@ pub trait Placement: Send {
 
     /// A unit is about to be collected.
     fn note_collected(&mut self, _unit: CollectedUnit) {}
+
+    /// Which units may be collected next. A policy whose groups have sizes keeps them so; see
+    /// [`choose_victim`].
+    fn wish(&mut self, _units: &dyn Units, _now: u64) -> Wish {
+        Wish::Any
+    }
 
     /// Memory held, in bytes, this value included.
     fn memory_bytes(&self) -> usize;
@@ -133,8 +161,53 @@ impl<P: Placement + ?Sized> Placement for Box<P> {
         (**self).note_collected(unit);
     }
 
+    fn wish(&mut self, units: &dyn Units, now: u64) -> Wish {
+        (**self).wish(units, now)
+    }
+
     fn memory_bytes(&self) -> usize {
         (**self).memory_bytes()
+    }
+}
+
+/// The unit that is collected next: what the placement policy wishes, chosen by the victim policy. Where
+/// nothing of that would free space any other unit is taken.
+pub fn choose_victim(
+    placement: &mut dyn Placement,
+    victims: &mut dyn VictimPolicy,
+    units: &dyn Units,
+    now: u64,
+) -> Option<UnitId> {
+    let wished = match placement.wish(units, now) {
+        Wish::Any => None,
+        Wish::Unit(unit) => units.state(unit).filter(|state| state.valid < units.capacity()).map(|_| unit),
+        Wish::Last { last, before } => victims.pick(&Among { units, last, before }, now),
+    };
+    wished.or_else(|| victims.pick(units, now))
+}
+
+/// The units that [`Wish::Last`] speaks of.
+struct Among<'a> {
+    units: &'a dyn Units,
+    last: Class,
+    before: [u64; Wish::CLASSES],
+}
+
+impl Units for Among<'_> {
+    fn count(&self) -> u32 {
+        self.units.count()
+    }
+
+    fn capacity(&self) -> u32 {
+        self.units.capacity()
+    }
+
+    fn state(&self, unit: UnitId) -> Option<crate::UnitState> {
+        let qualifies = |state: &crate::UnitState| {
+            let before = self.before.get(state.class.index()).copied().unwrap_or(0);
+            state.class >= self.last || state.closed < before
+        };
+        self.units.state(unit).filter(qualifies)
     }
 }
 
@@ -190,6 +263,10 @@ impl<P: Placement> Placement for GcApart<P> {
 
     fn note_collected(&mut self, unit: CollectedUnit) {
         self.0.note_collected(unit);
+    }
+
+    fn wish(&mut self, units: &dyn Units, now: u64) -> Wish {
+        self.0.wish(units, now)
     }
 
     fn memory_bytes(&self) -> usize {

@@ -42,6 +42,9 @@ pub struct UnitStamp {
 }
 
 impl UnitStamp {
+    /// Of a unit without chunks.
+    pub const NOTHING: Self = Self { sum: 0, count: 0 };
+
     /// A chunk that was written `time` joins the unit.
     pub fn add(&mut self, time: u64) {
         self.sum += u128::from(time);

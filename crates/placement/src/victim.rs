@@ -11,6 +11,7 @@
 //! that rewrites without gain would not end.
 
 use crate::Class;
+use block::{Random as _, XoshiroPlusPlus};
 use std::cmp::Ordering;
 use std::fmt;
 
@@ -65,6 +66,17 @@ pub trait Units {
 
     /// A unit that may be collected; `None` if it is free, open, or being collected.
     fn state(&self, unit: UnitId) -> Option<UnitState>;
+
+    /// Units that are neither free nor being filled, those that may not be collected at the moment included.
+    fn in_use(&self) -> u32 {
+        let closed = (0..self.count()).filter(|&id| self.state(UnitId(id)).is_some()).count();
+        u32::try_from(closed).expect("units are counted in 32 bits")
+    }
+
+    /// Data chunks of all units that are the newest version.
+    fn live(&self) -> u64 {
+        (0..self.count()).filter_map(|id| self.state(UnitId(id))).map(|state| u64::from(state.valid)).sum()
+    }
 }
 
 /// Chooses the unit to collect.
@@ -122,6 +134,109 @@ impl VictimPolicy for CostBenefit {
             let (left, right) = (gain(a) * u128::from(b.valid), gain(b) * u128::from(a.valid));
             left.cmp(&right)
         })
+    }
+}
+
+/// The same with the square root of the age, (1 - u) x sqrt(age) / 2u: the form of the public simulators of
+/// SepBIT and MiDAS. Age counts for less, so that old and full units wait for longer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CostBenefitRoot;
+
+impl VictimPolicy for CostBenefitRoot {
+    fn pick(&mut self, units: &dyn Units, now: u64) -> Option<UnitId> {
+        let capacity = units.capacity();
+        let gain = |state: &UnitState| {
+            let age = now.saturating_sub(state.closed).max(1);
+            // With 16 binary digits behind the point.
+            let root = (u128::from(age) << 32).isqrt();
+            u128::from(capacity - state.valid) * root
+        };
+        // 32 + 48 + 32 bits fit.
+        best(units, |a, b| {
+            let (left, right) = (gain(a) * u128::from(b.valid), gain(b) * u128::from(a.valid));
+            left.cmp(&right)
+        })
+    }
+}
+
+/// The unit closed first: every unit is left the longest time to lose chunks (L-14).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Age;
+
+impl VictimPolicy for Age {
+    fn pick(&mut self, units: &dyn Units, _now: u64) -> Option<UnitId> {
+        best(units, |_, _| Ordering::Equal)
+    }
+}
+
+/// Fewest valid chunks among the oldest quarter of the units that may be collected (L-14; the windowed greedy
+/// of Hu, Eleftheriou, Haas, Iliadis and Pletka, "Write Amplification Analysis in Flash-Based Solid State
+/// Drives", SYSTOR 2009).
+#[derive(Clone, Debug, Default)]
+pub struct Windowed {
+    /// When each unit was closed: scratch space, which grows to the number of units once.
+    closed: Vec<u64>,
+}
+
+/// One of so many units is in the window.
+const WINDOW_SHARE: usize = 4;
+
+impl VictimPolicy for Windowed {
+    fn pick(&mut self, units: &dyn Units, _now: u64) -> Option<UnitId> {
+        let capacity = units.capacity();
+        let states = (0..units.count()).filter_map(|id| units.state(UnitId(id)));
+        self.closed.clear();
+        self.closed.extend(states.filter(|state| state.valid < capacity).map(|state| state.closed));
+        if self.closed.is_empty() {
+            return None;
+        }
+        let place = (self.closed.len() / WINDOW_SHARE).max(1) - 1;
+        let (_, &mut newest, _) = self.closed.select_nth_unstable(place);
+        best(units, |a, b| {
+            let inside = |state: &UnitState| state.closed <= newest;
+            inside(a).cmp(&inside(b)).then_with(|| b.valid.cmp(&a.valid))
+        })
+    }
+}
+
+/// Fewest valid chunks of so many units drawn at random, with replacement (Van Houdt, SIGMETRICS 2013): what
+/// large arrays can afford.
+#[derive(Clone, Debug)]
+pub struct DChoices {
+    random: XoshiroPlusPlus,
+}
+
+impl DChoices {
+    /// Units drawn.
+    pub const CHOICES: u32 = 10;
+
+    /// Draws by this seed.
+    pub fn new(seed: u64) -> Self {
+        Self { random: XoshiroPlusPlus::new(seed) }
+    }
+}
+
+impl VictimPolicy for DChoices {
+    fn pick(&mut self, units: &dyn Units, _now: u64) -> Option<UnitId> {
+        let (count, capacity) = (units.count(), units.capacity());
+        if count == 0 {
+            return None;
+        }
+        let mut held: Option<(UnitId, u32)> = None;
+        let mut drawn = 0;
+        // Units that may not be collected are drawn in vain; with few others that must end.
+        for _ in 0..DChoices::CHOICES * 16 {
+            let id = UnitId(self.random.below_u32(count));
+            let Some(state) = units.state(id).filter(|state| state.valid < capacity) else { continue };
+            if held.is_none_or(|(_, valid)| state.valid < valid) {
+                held = Some((id, state.valid));
+            }
+            drawn += 1;
+            if drawn == DChoices::CHOICES {
+                break;
+            }
+        }
+        held.map(|(id, _)| id).or_else(|| best(units, |a, b| b.valid.cmp(&a.valid)))
     }
 }
 
@@ -192,6 +307,59 @@ mod tests {
         // Of one age the emptier one, of one fill the older one.
         assert_eq!(cost_benefit(&[Some((30, 500)), Some((29, 500))]), Some(1));
         assert_eq!(cost_benefit(&[Some((30, 500)), Some((30, 499))]), Some(1));
+    }
+
+    /// Requirement L-14.
+    #[test]
+    fn with_the_root_of_age_by_hand() {
+        let pick = |units: &[_]| CostBenefitRoot.pick(&table(units), 1000).map(UnitId::get);
+        // 0.5 x 10 / 1 = 5 against 0.2 x 30 / 1.6 = 3.75: the emptier one, where age itself says the older.
+        assert_eq!(pick(&[Some((50, 900)), Some((80, 100))]), Some(0));
+        // Sixteen times the age weighs four times: 0.5 x 5 / 1 = 2.5 against 0.25 x 20 / 1.5 = 3.33.
+        assert_eq!(pick(&[Some((50, 975)), Some((75, 600))]), Some(1));
+        assert_eq!(pick(&[Some((1, 0)), Some((0, 1000))]), Some(1));
+        assert_eq!(pick(&[Some((100, 0)), None]), None);
+    }
+
+    /// Requirement L-14.
+    #[test]
+    fn age_takes_the_unit_closed_first_that_frees_something() {
+        let pick = |units: &[_]| Age.pick(&table(units), 1000).map(UnitId::get);
+        assert_eq!(pick(&[Some((1, 30)), Some((99, 10)), Some((0, 20))]), Some(1));
+        assert_eq!(pick(&[Some((1, 30)), Some((100, 10)), Some((0, 20))]), Some(2));
+        assert_eq!(pick(&[None, Some((100, 10))]), None);
+    }
+
+    /// Requirement L-14.
+    #[test]
+    fn the_window_is_the_oldest_quarter() {
+        let mut windowed = Windowed::default();
+        // Of eight units the window has two, those closed at 1 and 2; the emptier of them goes.
+        let ages = [8, 7, 6, 5, 4, 3, 2, 1];
+        let valid = [0, 10, 20, 30, 40, 50, 60, 70];
+        let units: Vec<_> = valid.into_iter().zip(ages).map(Some).collect();
+        assert_eq!(windowed.pick(&table(&units), 9).map(UnitId::get), Some(6));
+        // One unit is a window; units that free nothing are not in it.
+        assert_eq!(windowed.pick(&table(&[Some((99, 5))]), 9).map(UnitId::get), Some(0));
+        assert_eq!(windowed.pick(&table(&[Some((100, 5)), Some((7, 6))]), 9).map(UnitId::get), Some(1));
+        assert_eq!(windowed.pick(&table(&[Some((100, 5)), None]), 9), None);
+    }
+
+    /// Requirement L-14.
+    #[test]
+    fn d_choices_is_nearly_greedy_and_never_futile() {
+        let mut choices = DChoices::new(7);
+        let units: Vec<_> = (0..100).map(|unit| Some((unit, 5))).collect();
+        let picked: Vec<u32> =
+            (0..1000).filter_map(|_| choices.pick(&table(&units), 9)).map(UnitId::get).collect();
+        // The least of ten of 0 to 99 is 8.6 on the average.
+        let mean = f64::from(picked.iter().sum::<u32>()) / 1000.0;
+        assert!((7.5..10.0).contains(&mean), "{mean}");
+        assert_eq!(choices.pick(&table(&[Some((100, 1)), None]), 9), None);
+        let mut rare = vec![None; 5000];
+        rare[4321] = Some((9, 1));
+        assert_eq!(choices.pick(&table(&rare), 9).map(UnitId::get), Some(4321));
+        assert_eq!(choices.pick(&table(&[]), 9), None);
     }
 
     /// Requirement L-14.

@@ -594,11 +594,17 @@ pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
     // Worlds stay what they were before this was drawn.
     let untorn_bytes =
         rng.clone().fork().pick(&[64 << 10, 64 << 10, 64 << 10, 0, 16 << 10, 256 << 10, 1 << 20]);
+    // So do those that draw none of these.
+    let mut later = rng.clone().fork().fork();
+    let placement = later.pick(&[placement, placement, placement, Some(PlacementKind::Midas)]);
+    let gc = rng.pick(&[VictimKind::Greedy, VictimKind::CostBenefit]);
+    let others = [VictimKind::CostBenefitRoot, VictimKind::Age, VictimKind::Windowed, VictimKind::DChoices];
+    let gc = if later.chance(1, 3) { later.pick(&others) } else { gc };
     SchemeOptions {
         untorn_bytes,
         rewrites: Rewrites::default(),
         placement,
-        gc: rng.pick(&[VictimKind::Greedy, VictimKind::CostBenefit]),
+        gc,
         gc_threshold: GcThreshold::new(rng.pick(&[10, 50, 90, 99])).expect("within its limits"),
         group_chunks: rng.pick(&[None, Some(1), Some(3), Some(40)]),
         p_wait_ns: rng.pick(&[None, Some(0), Some(5_000), Some(u64::MAX)]),
@@ -607,7 +613,10 @@ pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
             groups,
             gc_group,
             recent_entries: rng.pick(&[0, 16]),
+            midas_groups: later.pick(&[2, 3, 5, 8]),
+            glru_lists: later.pick(&[128, 1, 7]),
             seed: rng.below(1 << 32),
+            ..Tuning::default()
         },
     }
 }

@@ -5,13 +5,13 @@ use array::{EngineOptions, SchemeOptions};
 use clap::Args;
 use format::{SchemeKind, UNIT_ROWS_MAX};
 use node::units::parse_duration;
-use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Tuning, VictimKind};
+use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Thresholds, Tuning, VictimKind};
 
 /// What elastic schemes write together, how long a chunk waits for that, and what they collect when.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ElasticChoices {
-    /// Which chunks are written together: `single` (all), `was` (those of one hotness) or `sepbit` (those
-    /// of one likely lifetime); by default `single` with the scheme elastic, `was` with the scheme was.
+    /// Which chunks are written together: `single` (all), `was` (those of one hotness), `sepbit` (those
+    /// of one likely lifetime) or `midas` (those of one age, in groups that adapt); by default `single` with the scheme elastic, `was` with the scheme was.
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<PlacementKind>,
     /// Groups that the placement was tells apart, 2 to 4 (default 2).
@@ -20,7 +20,9 @@ pub struct ElasticChoices {
     /// How the placement was tells hot chunks from cold ones: `glru` (default) or `hca`.
     #[arg(long, value_name = "IDENTIFIER")]
     pub hotness: Option<HotnessKind>,
-    /// Which unit garbage collection takes next: `greedy` (default) or `cost-benefit`.
+    /// Which unit garbage collection takes next: `greedy` (default), `cost-benefit`, `cost-benefit-root` (age
+    /// counts by its square root), `age` (the oldest), `windowed` (greedy among the oldest quarter) or `d-choices`
+    /// (greedy among ten drawn).
     #[arg(long, value_name = "POLICY")]
     pub gc: Option<VictimKind>,
     /// Share of units in use from which on garbage is collected, 1% to 99% (default 90%); not before half
@@ -44,6 +46,22 @@ pub struct ElasticChoices {
     /// versions whose unit does not tell, such as those written before the start (default 0).
     #[arg(long, value_parser = clap::value_parser!(u64).range(0..=1 << 28), value_name = "CHUNKS")]
     pub recent_entries: Option<u64>,
+    /// Groups that the placement midas uses at most, 2 to 8 (default 8); each keeps a unit open and one free.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(2..=8), value_name = "N")]
+    pub midas_groups: Option<u64>,
+    /// Lists of the table of `glru`, K of the paper (default 128).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=65_536), value_name = "N")]
+    pub glru_lists: Option<u32>,
+    /// Items of each list, N of the paper (default 8).
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
+    pub glru_items: Option<u32>,
+    /// How probably a chunk that `glru` does not know evicts another, 0% to 100% (default 50%).
+    #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
+    pub glru_insert: Option<u8>,
+    /// Writes from which on `glru` takes a chunk for hotter, one number for each group but the coldest (default
+    /// 2, or 2,4, or 2,4,8).
+    #[arg(long, value_parser = parse_thresholds, value_name = "N,...")]
+    pub hot_thresholds: Option<Thresholds>,
 }
 
 /// How long a chunk waits at most.
@@ -62,6 +80,20 @@ fn parse_wait(text: &str) -> Result<Wait, String> {
     })?;
     // A duration that was parsed is below 2^63 ns.
     Ok(Wait { ns: u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX - 1) })
+}
+
+fn parse_percent(text: &str) -> Result<u8, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse::<u8>().ok();
+    number
+        .filter(|&percent| percent <= 100)
+        .ok_or_else(|| format!("found {text:?}, expected a share from 0% to 100%"))
+}
+
+fn parse_thresholds(text: &str) -> Result<Thresholds, String> {
+    let numbers = text.split(',').map(str::parse).collect::<Result<Vec<u8>, _>>();
+    let numbers =
+        numbers.map_err(|_| format!("found {text:?}, expected one to three numbers such as 2,4"))?;
+    Thresholds::new(&numbers).map_err(|error| error.to_string())
 }
 
 fn parse_threshold(text: &str) -> Result<GcThreshold, String> {
@@ -123,10 +155,15 @@ impl ElasticChoices {
             self.hotness.map(|kind| (format!("--hotness {kind}"), Concern::Was)),
             self.gc.map(|kind| (format!("--gc {kind}"), Concern::Elastic)),
             self.gc_threshold.map(|at| (format!("--gc-threshold {}%", at.percent()), Concern::Elastic)),
-            self.gc_group.map(|kind| (format!("--gc-group {kind}"), Concern::NotSepBit)),
+            self.gc_group.map(|kind| (format!("--gc-group {kind}"), Concern::Joined)),
             self.group_chunks.map(|chunks| (format!("--group-chunks {chunks}"), Concern::Elastic)),
             self.p_wait.map(|ns| (format!("--p-wait {}", wait(ns)), Concern::Elastic)),
             self.recent_entries.map(|count| (format!("--recent-entries {count}"), Concern::SepBit)),
+            self.midas_groups.map(|count| (format!("--midas-groups {count}"), Concern::Midas)),
+            self.glru_lists.map(|count| (format!("--glru-lists {count}"), Concern::Glru)),
+            self.glru_items.map(|count| (format!("--glru-items {count}"), Concern::Glru)),
+            self.glru_insert.map(|percent| (format!("--glru-insert {percent}%"), Concern::Glru)),
+            self.hot_thresholds.map(|counts| (format!("--hot-thresholds {}", show(counts)), Concern::Glru)),
         ]
         .into_iter()
         .flatten()
@@ -143,13 +180,26 @@ impl ElasticChoices {
             Concern::Was if kind != PlacementKind::Was => Some(format!(
                 "scheme {scheme} is to place chunks by {kind}; this is an option of --placement was"
             )),
-            Concern::NotSepBit if kind == PlacementKind::SepBit => Some(
-                "the placement sepbit has classes of its own for what garbage collection moves".to_owned(),
-            ),
+            Concern::Glru if kind != PlacementKind::Was || self.hotness == Some(HotnessKind::Hca) => {
+                Some(format!(
+                    "scheme {scheme} does not tell hot chunks by glru; this is an option of --placement was with --hotness glru"
+                ))
+            }
+            Concern::Midas if kind != PlacementKind::Midas => Some(format!(
+                "scheme {scheme} is to place chunks by {kind}; this is an option of --placement midas"
+            )),
+            Concern::Joined if matches!(kind, PlacementKind::SepBit | PlacementKind::Midas) => {
+                Some(format!("the placement {kind} has classes of its own for what garbage collection moves"))
+            }
             Concern::SepBit if kind != PlacementKind::SepBit => Some(format!(
                 "scheme {scheme} is to place chunks by {kind}; this is an option of --placement sepbit"
             )),
-            Concern::Elastic | Concern::Was | Concern::NotSepBit | Concern::SepBit => None,
+            Concern::Elastic
+            | Concern::Was
+            | Concern::Glru
+            | Concern::Joined
+            | Concern::SepBit
+            | Concern::Midas => None,
         }
     }
 
@@ -170,6 +220,11 @@ impl ElasticChoices {
                 groups: self.groups.unwrap_or(own.tuning.groups),
                 gc_group: self.gc_group.unwrap_or(own.tuning.gc_group),
                 recent_entries: self.recent_entries.unwrap_or(own.tuning.recent_entries),
+                midas_groups: self.midas_groups.unwrap_or(own.tuning.midas_groups),
+                glru_lists: self.glru_lists.unwrap_or(own.tuning.glru_lists),
+                glru_items: self.glru_items.unwrap_or(own.tuning.glru_items),
+                glru_insert_percent: self.glru_insert.unwrap_or(own.tuning.glru_insert_percent),
+                thresholds: self.hot_thresholds.or(own.tuning.thresholds),
                 seed,
             },
             gc: self.gc.unwrap_or(own.gc),
@@ -189,9 +244,18 @@ enum Concern {
     /// The placement `was`.
     Was,
     /// The placements that have no classes of their own for garbage collection.
-    NotSepBit,
+    Joined,
     /// The placement `sepbit`.
     SepBit,
+    /// The placement `midas`.
+    Midas,
+    /// The placement `was` with the table of hot data.
+    Glru,
+}
+
+fn show(thresholds: Thresholds) -> String {
+    let numbers: Vec<String> = thresholds.values().iter().map(u8::to_string).collect();
+    numbers.join(",")
 }
 
 fn show_ms(ns: u64) -> String {
@@ -214,6 +278,12 @@ mod tests {
         assert_eq!(parse_wait("200ms").unwrap().ns, array::P_WAIT_NS_DEFAULT);
         assert_eq!(parse_wait("0ms").unwrap().ns, 0);
         assert_eq!(parse_wait("never").unwrap().ns, u64::MAX);
+        assert_eq!(parse_thresholds("2,4").unwrap().values(), [2, 4]);
+        for bad in ["", "2,", "4,2", "0", "16", "1,2,3,4"] {
+            assert!(parse_thresholds(bad).is_err(), "{bad}");
+        }
+        assert_eq!((parse_percent("7%"), parse_percent("100")), (Ok(7), Ok(100)));
+        assert!(parse_percent("101%").is_err() && parse_percent("x").is_err());
         for bad in ["", "200", "off", "-1ms", "forever"] {
             assert!(parse_wait(bad).is_err(), "{bad}");
         }
@@ -238,6 +308,14 @@ mod tests {
         assert!(
             refused(own, &[SchemeKind::Was]).unwrap().starts_with("--gc-group own: the placement sepbit")
         );
+        let midas = ElasticChoices { placement: Some(PlacementKind::Midas), ..own };
+        assert!(refused(midas, &[SchemeKind::Was]).unwrap().contains("the placement midas has classes"));
+        let lists = ElasticChoices { glru_lists: Some(9), ..ElasticChoices::default() };
+        assert_eq!(refused(lists, &[SchemeKind::Was]), None);
+        let hca = ElasticChoices { hotness: Some(HotnessKind::Hca), ..lists };
+        assert!(refused(hca, &[SchemeKind::Was]).unwrap().starts_with("--glru-lists 9: scheme was does not"));
+        let few = ElasticChoices { midas_groups: Some(3), ..ElasticChoices::default() };
+        assert!(refused(few, &[SchemeKind::Was]).unwrap().starts_with("--midas-groups 3: scheme was is to"));
         let recent = ElasticChoices { recent_entries: Some(9), ..ElasticChoices::default() };
         assert!(refused(recent, &[SchemeKind::Was]).unwrap().starts_with("--recent-entries 9: scheme was"));
         let sepbit = ElasticChoices { placement: Some(PlacementKind::SepBit), ..recent };

@@ -16,7 +16,7 @@ use crate::scheme::{CollectOutcome, GcStats};
 use crate::store::Store;
 use block::{Lcn, Pool};
 use format::RecordRef;
-use placement::{CollectedUnit, GcWrite, Greedy, UnitId, VictimPolicy};
+use placement::{CollectedUnit, GcWrite, Greedy, UnitId, VictimPolicy, choose_victim};
 use std::collections::VecDeque;
 
 /// Stripes that one step writes at most, for each class, of which the last one of a step may be short.
@@ -223,7 +223,9 @@ impl Elastic {
         if !self.units.wants_collection() || !self.units.may_qualify() {
             return false;
         }
-        let Some(unit) = self.collector.policy.pick(&self.units, self.now).map(UnitId::get) else {
+        let policy = &mut *self.collector.policy;
+        let victim = choose_victim(&mut *self.placement, policy, &self.units, self.now);
+        let Some(unit) = victim.map(UnitId::get) else {
             self.units.note_none_qualifies();
             return false;
         };

@@ -435,4 +435,12 @@ impl placement::Units for Units {
             class: Class::new(unit.class),
         })
     }
+    fn in_use(&self) -> u32 {
+        let full = self.units.iter().filter(|unit| unit.written == self.unit_rows).count();
+        u32::try_from(full).unwrap_or(u32::MAX)
+    }
+
+    fn live(&self) -> u64 {
+        self.units.iter().map(|unit| u64::from(unit.valid)).sum()
+    }
 }
