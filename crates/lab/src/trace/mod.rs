@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use trace::{
-    Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats, StatsCollector,
+    Columns, Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats, StatsCollector,
     StatsOptions, TraceReader, TraceSequence, TraceWriter, WriteSummary, compare, convert,
 };
 
@@ -41,6 +41,10 @@ pub struct Reading {
     /// Format of the trace: csv, spc, msr, fiu, blkparse or fio; detected if not given.
     #[arg(long, value_parser = parse_format)]
     format: Option<Format>,
+    /// Columns of a text in none of these, such as ts,op,lba,sectors; of ts (seconds), ts_ms, ts_us, ts_100ns, ts_ns,
+    /// op, lba, offset, block, len, sectors, blocks, dev, and - for what is passed over.
+    #[arg(long, value_name = "NAMES", conflicts_with = "format")]
+    columns: Option<Columns>,
     /// Count lines that are not understood and pass over them, instead of stopping at the first.
     #[arg(long)]
     skip_bad_lines: bool,
@@ -76,7 +80,7 @@ impl Reading {
     pub fn options(&self) -> ReadOptions {
         let skip_bad_lines =
             if self.skip_bad_lines { SkipPolicy::Skip { limit: u64::MAX } } else { SkipPolicy::Fail };
-        ReadOptions { format: self.format, skip_bad_lines, ..ReadOptions::default() }
+        ReadOptions { format: self.format, columns: self.columns.clone(), skip_bad_lines, ..ReadOptions::default() }
     }
 
     /// What to make of devices.
@@ -134,7 +138,7 @@ fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
         Some(first) if first.is_file() => Some(TraceReader::open(first, &options)?.format()),
         Some(_) | None => arguments.reading.format,
     };
-    let mut requests = TraceSequence::open(&arguments.traces, &options)?;
+    let mut requests = TraceSequence::open(&named(&arguments.traces), &options)?;
     let dev_mode = arguments.reading.dev_mode();
     let mut collector = StatsCollector::new(StatsOptions { chunk_bytes: arguments.chunk_size, dev_mode })?;
     for request in &mut requests {
@@ -159,6 +163,14 @@ fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
         output::print(synthetic::labels_text(&labels, comparisons.as_deref()));
     }
     Ok(0)
+}
+
+/// Files as they are opened: `-` is the standard input.
+pub fn named(traces: &[PathBuf]) -> Vec<PathBuf> {
+    let named = |path: &PathBuf| {
+        if path.as_os_str() == "-" { PathBuf::from("/dev/stdin") } else { path.clone() }
+    };
+    traces.iter().map(named).collect()
 }
 
 /// One line for each label that says that a trace is synthetic; for the results of a replay.
@@ -212,7 +224,7 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
     };
     let options = arguments.reading.options();
     let labels = labels(traces, &options)?;
-    let mut requests = TraceSequence::open(traces, &options)?;
+    let mut requests = TraceSequence::open(&named(traces), &options)?;
     let mut labelled = true;
     let (summary, said) = write_whole(out, arguments.to, arguments.force, |mut writer| {
         labelled = labels.iter().all(|label| writer.label(label, ""));

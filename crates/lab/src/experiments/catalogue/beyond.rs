@@ -160,9 +160,9 @@ pub static MAPPING: Grid = with_small_ssds(
             name: "table in memory",
             points: &[
                 point("whole", ""),
-                point("half", "--mapping-cache {half}"),
-                point("a quarter", "--mapping-cache {quarter}"),
-                point("a sixteenth", "--mapping-cache {sixteenth}"),
+                point("half", "--mapping-cache {half}KiB"),
+                point("a quarter", "--mapping-cache {quarter}KiB"),
+                point("a sixteenth", "--mapping-cache {sixteenth}KiB"),
             ],
         },
         Axis {
@@ -171,9 +171,9 @@ pub static MAPPING: Grid = with_small_ssds(
         },
     ],
     &[
-        Scaled { name: "half", full: 262_144, least: 40_960 },
-        Scaled { name: "quarter", full: 131_072, least: 20_480 },
-        Scaled { name: "sixteenth", full: 32_768, least: 5_120 },
+        Scaled { name: "half", full: 256, least: 40 },
+        Scaled { name: "quarter", full: 128, least: 20 },
+        Scaled { name: "sixteenth", full: 32, least: 5 },
     ],
     &[
         column("pages copied", 0, Figure("page_copies")),
