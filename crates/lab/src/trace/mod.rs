@@ -1,6 +1,7 @@
 //! `trace`: what is in a block trace, other forms of it, and synthetic ones.
 
 mod generate;
+mod published;
 mod synthetic;
 
 use crate::Exit;
@@ -13,8 +14,8 @@ use serde_json::{Value, json};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use trace::{
-    Columns, Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats, StatsCollector,
-    StatsOptions, TraceReader, TraceSequence, TraceWriter, WriteSummary, compare, convert,
+    Columns, Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats,
+    StatsCollector, StatsOptions, TraceReader, TraceSequence, TraceWriter, WriteSummary, compare, convert,
 };
 
 /// Options of `trace`.
@@ -33,6 +34,8 @@ enum TraceCommand {
     /// Write a synthetic trace: the WAS paper's own, a stand-in for one of the papers' traces, Zipf or
     /// uniform.
     Generate(generate::Arguments),
+    /// List published collections and where they are; hold files against what is printed of one.
+    Published(published::Arguments),
 }
 
 /// How trace files are read: shared with `replay`.
@@ -80,7 +83,12 @@ impl Reading {
     pub fn options(&self) -> ReadOptions {
         let skip_bad_lines =
             if self.skip_bad_lines { SkipPolicy::Skip { limit: u64::MAX } } else { SkipPolicy::Fail };
-        ReadOptions { format: self.format, columns: self.columns.clone(), skip_bad_lines, ..ReadOptions::default() }
+        ReadOptions {
+            format: self.format,
+            columns: self.columns.clone(),
+            skip_bad_lines,
+            ..ReadOptions::default()
+        }
     }
 
     /// What to make of devices.
@@ -128,6 +136,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         TraceCommand::Info(info) => run_info(info),
         TraceCommand::Convert(convert) => run_convert(convert),
         TraceCommand::Generate(generate) => generate::run(generate),
+        TraceCommand::Published(published) => published::run(published),
     }
 }
 

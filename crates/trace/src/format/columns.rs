@@ -43,7 +43,9 @@ pub enum ColumnsError {
     #[error("column \"{0}\", expected one of {names}, or - for what is passed over", names = NAMES)]
     Unknown(String),
     /// Something is there twice or not at all.
-    #[error("columns \"{found}\", expected one of each of op, an address and a length, and a time or a dev at most once")]
+    #[error(
+        "columns \"{found}\", expected one of each of op, an address and a length, and a time or a dev at most once"
+    )]
     Missing {
         /// What was given.
         found: String,
@@ -125,7 +127,9 @@ impl Parser {
                 self.is_past_headings = true;
                 Ok(Some(request))
             }
-            Err(LineFault::Number { .. } | LineFault::Op { .. }) if !self.is_past_headings && is_heading(line) => {
+            Err(LineFault::Number { .. } | LineFault::Op { .. })
+                if !self.is_past_headings && is_heading(line) =>
+            {
                 Ok(None)
             }
             Err(fault) => Err(fault),
@@ -167,7 +171,8 @@ fn is_heading(line: &[u8]) -> bool {
 
 /// A count of a unit, with decimals where it is a second or a part of one that has some.
 fn time_ns(field: &[u8], unit_ns: u64) -> Result<u64, LineFault> {
-    let fault = || LineFault::Number { field: "time", found: excerpt(field), expected: "a time below 2^64 ns" };
+    let fault =
+        || LineFault::Number { field: "time", found: excerpt(field), expected: "a time below 2^64 ns" };
     if unit_ns < 1000 {
         return number("time", field)?.checked_mul(unit_ns).ok_or_else(fault);
     }
@@ -234,12 +239,16 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_an_error_behind_the_headings() {
-        for bad in ["", "op,lba", "op,lba,len,len", "ts,op,lba,size", "op,lba,offset,len", "ts,ts_us,op,lba,len"] {
+        for bad in
+            ["", "op,lba", "op,lba,len,len", "ts,op,lba,size", "op,lba,offset,len", "ts,ts_us,op,lba,len"]
+        {
             assert!(bad.parse::<Columns>().is_err(), "{bad}");
         }
         let mut parser = Parser::new("op,lba,len".parse().unwrap());
         assert!(parser.parse(b"W,1,2").unwrap().is_some());
-        for bad in ["op,lba,len", "W,1", "X,1,2", "W,-1,2", "W,1,99999999999999999999", "W,36893488147419103,1"] {
+        for bad in
+            ["op,lba,len", "W,1", "X,1,2", "W,-1,2", "W,1,99999999999999999999", "W,36893488147419103,1"]
+        {
             assert!(parser.parse(bad.as_bytes()).is_err(), "{bad}");
         }
     }
