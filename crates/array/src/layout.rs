@@ -36,15 +36,15 @@ impl Layout {
     /// Builds the map. `Spread` falls back to `Rotate` above `SPREAD_DEVICES_MAX` devices.
     pub fn new(kind: LayoutKind, geometry: Geometry) -> Self {
         let n = geometry.device_count();
-        let spread = match kind {
-            LayoutKind::Spread => n <= SPREAD_DEVICES_MAX,
-            LayoutKind::Rotate => false,
+        let (period, row_of): (u64, fn(u64, usize) -> Vec<u8>) = match kind {
+            LayoutKind::Spread if n <= SPREAD_DEVICES_MAX => ((1..=n as u64).fold(1, lcm), spread_row),
+            LayoutKind::Spread | LayoutKind::Rotate => (n as u64, rotate_row),
+            LayoutKind::Fixed => (1, |_, n| rotate_row(0, n)),
         };
-        let period = if spread { (1..=n as u64).fold(1, lcm) } else { n as u64 };
         let mut devices = Vec::with_capacity(period as usize * n);
         let mut columns = vec![0u8; period as usize * n];
         for stripe in 0..period {
-            let row = if spread { spread_row(stripe, n) } else { rotate_row(stripe, n) };
+            let row = row_of(stripe, n);
             for (column, &dev) in row.iter().enumerate() {
                 columns[stripe as usize * n + dev as usize] = column as u8;
             }
@@ -115,6 +115,8 @@ mod tests {
             (LayoutKind::Spread, 4, 1),
             (LayoutKind::Rotate, 6, 2),
             (LayoutKind::Spread, 20, 3),
+            (LayoutKind::Fixed, 6, 1),
+            (LayoutKind::Fixed, 12, 2),
         ] {
             let geometry = Geometry::new(k, m, 4096).expect("valid");
             let layout = Layout::new(kind, geometry);
@@ -134,6 +136,10 @@ mod tests {
             let (low, high) = (parity_load.iter().min(), parity_load.iter().max());
             match kind {
                 LayoutKind::Rotate => assert_eq!(low, high, "{k}+{m}: rotation spreads parity evenly"),
+                LayoutKind::Fixed => {
+                    assert_eq!((low, high), (Some(&0), Some(&1)), "{k}+{m}: one row, parity behind data");
+                    assert!(parity_load[..k].iter().all(|&load| load == 0));
+                }
                 LayoutKind::Spread => {
                     assert!(low.is_some_and(|&load| load > 0), "{k}+{m}: every device takes parity")
                 }

@@ -15,6 +15,18 @@ use crate::wear::WearLevelling;
 pub const NAMES: [&str; 7] =
     ["eplog-disksim", "was-ssd", "ps-vnand", "nvme-tlc", "nvme-qlc", "plextor-m5pro", "seagate-st1000dm003"];
 
+/// Erases that a block of the SSD of this name is rated for; none where it is no SSD that is known from
+/// inside. Data sheets print drive writes instead, so these are the usual figures of the kind of flash:
+/// SLC as in DiskSim's table 100,000, MLC and TLC with 3D cells 3,000, QLC 1,000.
+pub fn rated_erases(name: &str) -> Option<u32> {
+    match name {
+        "eplog-disksim" => Some(100_000),
+        "was-ssd" | "ps-vnand" | "nvme-tlc" => Some(3_000),
+        "nvme-qlc" => Some(1_000),
+        _ => None,
+    }
+}
+
 /// The device of this name.
 pub fn by_name(name: &str) -> Option<DeviceConfig> {
     let ssd = |config| Some(DeviceConfig::Ssd(Box::new(config)));

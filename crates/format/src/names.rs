@@ -101,6 +101,8 @@ codes!(
         Spread = 1, "spread";
         /// Column c of stripe s is on device (s + c) mod n.
         Rotate = 2, "rotate";
+        /// Column c of every stripe is on device c: the last m devices hold parity alone (RAID-4).
+        Fixed = 3, "fixed";
     }
 );
 

@@ -31,7 +31,7 @@ mod synthetic;
 mod writer;
 
 pub use error::{LineFault, TraceError};
-pub use format::{BlkparseAction, Format, UnknownFormatName};
+pub use format::{BlkparseAction, Columns, ColumnsError, Format, UnknownFormatName};
 pub use layout::Layout;
 pub use limits::{MAX_END_BYTES, MAX_LINE_BYTES, MAX_TRANSFER_BYTES};
 pub use options::{PrepareError, PrepareOptions, SEGMENT_BYTES, TouchedBy};

@@ -3,7 +3,7 @@
 use crate::error::excerpt;
 use crate::format::Parser;
 use crate::source::{Lines, Span, file_size};
-use crate::{BlkparseAction, Format, Label, LineFault, Progress, Request, TraceError};
+use crate::{BlkparseAction, Columns, Format, Label, LineFault, Progress, Request, TraceError};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read};
@@ -32,6 +32,8 @@ pub struct ReadOptions {
     pub skip_bad_lines: SkipPolicy,
     /// Which events of a blkparse text are the requests.
     pub blkparse_action: BlkparseAction,
+    /// Names of the columns of a text that is in none of the formats; then `format` does not count.
+    pub columns: Option<Columns>,
 }
 
 /// Reads requests from one trace, in bounded memory. After an error it yields nothing more.
@@ -49,7 +51,7 @@ pub struct TraceReader {
 }
 
 impl TraceReader {
-    /// Opens a trace file, plain, gzip or zstd.
+    /// Opens a trace file, plain, gzip, zstd or xz.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self, TraceError> {
         let path = path.as_ref();
         let name: Arc<str> = path.display().to_string().into();
@@ -76,7 +78,8 @@ impl TraceReader {
         let failed = |source: io::Error| TraceError::Read { file: Arc::clone(&file), line: 0, source };
         let mut lines = Lines::new(content, &progress).map_err(failed)?;
         let (prefix, whole) = lines.peek().map_err(failed)?;
-        let format = match options.format {
+        let chosen = options.columns.as_ref().map_or(options.format, |_| Some(Format::Columns));
+        let format = match chosen {
             Some(format) => format,
             None => Format::detect(prefix, whole).ok_or_else(|| match packed(prefix) {
                 Some((packed, unpack)) => TraceError::Packed { file: Arc::clone(&file), packed, unpack },
@@ -87,7 +90,7 @@ impl TraceReader {
                 },
             })?,
         };
-        let mut parser = Parser::new(format, options.blkparse_action);
+        let mut parser = Parser::new(format, options.blkparse_action, options.columns.as_ref());
         parser.look_ahead(prefix);
         let labels = if format == Format::Common { labels(prefix) } else { Vec::new() };
         Ok(Self {
@@ -180,8 +183,7 @@ impl TraceReader {
 
 /// What a file is packed with that cannot be unpacked here, and what can.
 fn packed(prefix: &[u8]) -> Option<(&'static str, &'static str)> {
-    const KNOWN: [(&[u8], &str, &str); 5] = [
-        (b"\xfd7zXZ\0", "xz", "xz -dc"),
+    const KNOWN: [(&[u8], &str, &str); 4] = [
         (b"BZh", "bzip2", "bzip2 -dc"),
         (b"PK\x03\x04", "a zip archive", "unzip -p"),
         (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),

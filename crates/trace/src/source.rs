@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const BUFFER_BYTES: usize = 256 << 10;
+/// A file cannot ask for more memory than this; `xz -9` takes a dictionary of 64 MiB.
+const XZ_MEMORY_KIB: u32 = 1 << 20;
 
 /// How far a reader has come in its file, as stored (compressed). Clones follow the same reader,
 /// from any thread.
@@ -61,18 +63,22 @@ fn is_zstd(magic: &[u8]) -> bool {
     matches!(magic, [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18])
 }
 
-/// Undoes gzip or zstd if the content begins with its magic number.
+/// Undoes gzip, zstd or xz if the content begins with its magic number.
 fn decompressed(raw: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut raw = raw;
-    let mut magic = Vec::with_capacity(4);
-    raw.by_ref().take(4).read_to_end(&mut magic)?;
-    let zstd = is_zstd(&magic);
+    let mut magic = Vec::with_capacity(6);
+    raw.by_ref().take(6).read_to_end(&mut magic)?;
+    let zstd = is_zstd(magic.get(..4).unwrap_or_default());
+    let xz = magic.starts_with(b"\xfd7zXZ\0");
     let gzip = magic.starts_with(&[0x1f, 0x8b]);
     let whole = Cursor::new(magic).chain(raw);
     Ok(if zstd {
         Box::new(zstd::stream::read::Decoder::new(whole)?)
     } else if gzip {
         Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(64 << 10, whole)))
+    } else if xz {
+        let whole = io::BufReader::with_capacity(64 << 10, whole);
+        Box::new(lzma_rust2::XzReader::new_mem_limit(whole, true, XZ_MEMORY_KIB))
     } else {
         Box::new(whole)
     })

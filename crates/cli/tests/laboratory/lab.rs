@@ -89,6 +89,7 @@ fn what_was_counted_holds_together(folder: &Path) {
     let figures = figures(folder);
     let number = |cell: &Value, name: &str| cell[name].as_f64().unwrap_or_else(|| panic!("{name}: {cell}"));
     let (mut ssd_writes, mut placements, mut ssds) = (0, 0, 0);
+    parity_on_one_disk_is_what_is_counted_without_the_engine(&figures);
     for (name, cell) in &figures {
         let get = |figure: &str| number(cell, figure);
         if let Some(of_raid) = name.strip_suffix("scheme=eplog").filter(|_| name.starts_with("ssd-writes: "))
@@ -123,6 +124,18 @@ fn what_was_counted_holds_together(folder: &Path) {
         }
     }
     assert_eq!((ssd_writes, placements, ssds), (7, 168, 110));
+}
+
+/// the engine with parity fixed on the last SSD beside the same writes counted by hand.
+fn parity_on_one_disk_is_what_is_counted_without_the_engine(figures: &BTreeMap<String, Value>) {
+    let (engine, counted) = (&figures["parity-disk: trace=50"], &figures["fixed-parity: trace=50"]);
+    assert_eq!(engine["ssd6_parity_pages"], counted["parity_pages"]);
+    for ssd in 0..6 {
+        assert_eq!(engine[format!("ssd{ssd}_parity_pages")], 0.0, "{ssd}");
+        // Metadata is beside it.
+        let (written, data) = (&engine[format!("ssd{ssd}_pages")], &counted[format!("data{ssd}_pages")]);
+        assert!(written.as_f64() >= data.as_f64(), "{ssd}: {written} {data}");
+    }
 }
 
 /// Experiments that need some seconds.
@@ -221,6 +234,15 @@ fn cells_of_another_build_and_damaged_ones_are_not_used() {
     fs::write(folder.path().join("cells/old.json"), old.to_string()).unwrap();
     let report = report(folder.path());
     assert!(!report[1].contains("0123456789abcdef"));
+    // Asked for, it stands in where this build has none.
+    fs::remove_file(&files[2]).unwrap();
+    assert!(done(&["report", "--out", out]).contains("62 headlines"));
+    let short = json(&folder.path().join("report.json"));
+    assert_eq!((&short["cells"], &short["other_builds"]), (&17.into(), &serde_json::json!([])));
+    done(&["report", "--all-builds", "--out", out]);
+    let whole = json(&folder.path().join("report.json"));
+    assert_eq!((&whole["cells"], &whole["other_builds"][0]["build"]), (&18.into(), &"0123456789abcdef".into()));
+    assert!(fs::read_to_string(folder.path().join("report.html")).unwrap().contains("of other builds"));
 }
 
 #[test]
@@ -234,6 +256,7 @@ fn nonsense_is_refused_before_anything_is_made() {
         (vec!["run", "X-05", "--seed", "5..1", "--out", out], 2, "expected a seed"),
         (vec!["run", "X-05", "--shard", "3/2", "--out", out], 2, "3/2"),
         (vec!["run", "X-05", "--where", "trace=nobody", "--out", out], 1, "no such cell"),
+        (vec!["run", "X-05", "--where", "grid=nobody", "--out", out], 1, "no such cell"),
         (vec!["report", "--out", out], 1, "expected what `elastripe lab run --out` leaves"),
         (vec!["merge", out, "--out", out], 1, "expected what `elastripe lab run --out` leaves"),
     ] {
@@ -252,4 +275,20 @@ fn experiments_and_their_cells_are_listed() {
     let cells = done(&["list", "X-05", "--scale", "0.5"]);
     assert_eq!(cells.lines().count(), 21, "{cells}");
     assert!(cells.contains("replay --device null") && cells.contains("scale 0.5; seed 1"), "{cells}");
+}
+
+/// Without Python's package nothing is run, and the line says what is missing.
+#[test]
+fn a_python_without_hyperqueue_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    for (python, said) in [("/nowhere/python3", "/nowhere/python3"), ("false", "driver of HyperQueue")] {
+        let output =
+            lab(&["run", "X-19", "--scale", SCALE, "--out", out, "--executor", "hq", "--python", python]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && error.contains(said), "{python}: {error}");
+        assert_eq!(cells(folder.path()).len(), 0);
+    }
+    let output = lab(&["run", "X-19", "--out", out, "--executor", "hq", "--shard", "1/2"]);
+    assert_eq!(output.status.code(), Some(2));
 }

@@ -349,3 +349,55 @@ fn a_commit_without_some_ssds_counts_and_takes_longer() {
     refuse(&["--fail", "1", "--rebuild", "1"], "--fail: found beside --rebuild");
     refuse(&["--fail", "1", "--scheme", "raid"], "--fail 1: scheme raid");
 }
+
+/// Erases that a block is rated for, at the rate of the trace's own times.
+#[test]
+fn years_follow_from_rated_erases_and_the_times_of_the_trace() {
+    let (_folder, trace) = skewed();
+    let words = [&["--trace", &trace, "--scheme", "raid", "--geometry", "4+1"], &SMALL[..7]].concat();
+    let json = simulate(&words);
+    let (erases, seconds) = (float(&json, "/lifetime/erases_per_block"), float(&json, "/lifetime/seconds"));
+    assert!(erases > 0.0 && json["lifetime"]["is_of_trace"] == true);
+    let years = 3000.0 / erases * seconds / (365.25 * 86_400.0);
+    assert!((float(&json, "/lifetime/years") / years - 1.0).abs() < 1e-9);
+    let more = simulate(&[&words[..], &["--endurance", "6000"]].concat());
+    assert!((float(&more, "/lifetime/years") / years - 2.0).abs() < 1e-9);
+    let black_box = ["--trace", &trace, "--ssd", "plextor-m5pro", "--endurance", "10"];
+    refused(&[&["simulate"], &black_box[..]].concat(), "only bandwidths are known");
+}
+
+/// P-04: a part of the mapping table costs reads and writes of translation pages, a whole one none.
+#[test]
+fn a_mapping_table_that_is_cached_costs_pages() {
+    let (_folder, trace) = skewed();
+    let words = [&["--trace", &trace, "--scheme", "raid", "--geometry", "4+1"], &SMALL[..7]].concat();
+    let translations = |json: &Value| -> u64 {
+        (0..5).map(|ssd| number(json, &format!("/devices/{ssd}/translation_writes"))).sum()
+    };
+    assert_eq!(translations(&simulate(&words)), 0);
+    let cached = simulate(&[&words[..], &["--mapping-cache", "16KiB"]].concat());
+    assert!(translations(&cached) > 0);
+}
+
+/// RAID-4: the last device takes all parity, whatever the scheme writes, and everything reads back.
+#[test]
+fn fixed_parity_stays_on_the_last_devices() {
+    let (_folder, trace) = skewed();
+    for scheme in ["raid", "parity-log", "eplog"] {
+        let words = ["replay", "--trace", &trace, "--device", "memory", "--verify", "--scheme", scheme, "--json"];
+        let more = ["--geometry", "3+2", "--layout", "fixed", "--head", "3000", "--compact"];
+        let commit: &[&str] = if scheme == "raid" { &[] } else { &["--commit-every", "1000"] };
+        let output = elastripe(&[&words[..], &more, commit].concat());
+        assert!(output.status.success(), "{scheme}: {}", String::from_utf8_lossy(&output.stderr));
+        let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let chunks = |dev: usize, of: &str| number(&json, &format!("/devices/{dev}/{of}_chunks_written"));
+        for dev in 0..3 {
+            assert!(chunks(dev, "parity") == 0 && chunks(dev, "data") > 0, "{scheme} {dev}");
+        }
+        for dev in 3..5 {
+            assert!(chunks(dev, "parity") > 0 && chunks(dev, "data") == 0, "{scheme} {dev}");
+        }
+    }
+    let elastic = ["simulate", "--trace", &trace, "--scheme", "elastic", "--layout", "fixed"];
+    refused(&elastic, "always rotates parity");
+}

@@ -66,3 +66,71 @@ fn convert_keeps_what_the_format_can_say_and_leaves_nothing_behind_on_errors() {
     names.sort();
     assert_eq!(names, ["a.csv.zst", "b.spc", "bad.csv", "c.csv.gz", "d.log", "t.csv"]);
 }
+
+/// The same trace as CSV of its own columns, through a pipe, and packed with xz.
+#[test]
+fn own_columns_xz_and_the_standard_input_are_read() {
+    // `ts_us,dev,op,offset,len`, a write of 8 KiB at 4 KiB and a read of 512 bytes at 0, as xz has it.
+    const XZ: [u8; 108] = [
+        253, 55, 122, 88, 90, 0, 0, 4, 230, 214, 180, 70, 2, 0, 33, 1, 22, 0, 0, 0, 116, 47, 229, 163, 1, 0, 51, 116,
+        115, 95, 117, 115, 44, 100, 101, 118, 44, 111, 112, 44, 111, 102, 102, 115, 101, 116, 44, 108, 101, 110, 10,
+        48, 44, 48, 44, 87, 44, 52, 48, 57, 54, 44, 56, 49, 57, 50, 10, 57, 44, 48, 44, 82, 44, 48, 44, 53, 49, 50, 10,
+        0, 153, 120, 173, 55, 64, 163, 204, 61, 0, 1, 76, 52, 151, 65, 254, 93, 31, 182, 243, 125, 1, 0, 0, 0, 0, 4,
+        89, 90,
+    ];
+    let scratch = tempfile::tempdir().unwrap();
+    let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("t.xz"), XZ).unwrap();
+    std::fs::write(path("own.txt"), "when;what;where;sectors\n7.5;Write;8;16\n7.500009;Read;0;1\n").unwrap();
+    let columns = ["--columns", "ts,op,lba,sectors"];
+    for (words, format) in [(vec![path("t.xz")], "csv"), (vec![path("own.txt")], "columns")] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let counts = info(&[&words[..], if format == "csv" { &[] } else { &columns }].concat());
+        assert_eq!(counts["format"], format);
+        let numbers = ["/requests", "/write_bytes", "/read_bytes", "/duration_us"].map(|key| number(&counts, key));
+        assert_eq!(numbers, [2, 8192, 512, 9], "{format}");
+    }
+    refused(&["trace", "info", "--columns", "ts,op,lba", &path("own.txt")], "op, an address and a length");
+    refused(&["trace", "info", "--columns", "ts,op,lba,sectors", &path("t.xz")], "t.xz:2");
+    // Half of an xz file is an error, not a short trace.
+    std::fs::write(path("half.xz"), &XZ[..60]).unwrap();
+    refused(&["trace", "info", &path("half.xz")], "half.xz");
+
+    let own = std::fs::File::open(path("own.txt")).unwrap();
+    let replay = ["replay", "--trace", "-", "--device", "null", "--geometry", "4+1", "--compact", "--json"];
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_elastripe"))
+        .args([&replay[..], &columns].concat())
+        .stdin(own)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(number(&json, "/totals/requests"), 2);
+    assert_eq!(number(&json, "/totals/user_chunks_written"), 2);
+}
+
+#[test]
+fn files_are_held_against_what_is_published_of_a_collection() {
+    let all = elastripe(&["trace", "published"]);
+    let text = String::from_utf8_lossy(&all.stdout).into_owned();
+    assert!(all.status.success() && text.contains("UMass Trace Repository") && text.contains("--columns"), "{text}");
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("t.csv");
+    std::fs::write(&path, TRACE).unwrap();
+    let path = path.to_str().unwrap();
+    // Three requests are not MSR's media server.
+    let output = elastripe(&["trace", "published", "msr-mds_0", path, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((number(&json, "/requests"), number(&json, "/writes")), (3, 2));
+    assert!(number(&json, "/off") > 2 && json["figures"].as_array().unwrap().len() > 2, "{json}");
+    // The hash is of the requests, not of their form.
+    let packed = scratch.path().join("t.csv.zst");
+    let packed = packed.to_str().unwrap();
+    assert!(elastripe(&["trace", "convert", path, packed]).status.success());
+    let output = elastripe(&["trace", "published", "alibaba-2020", packed, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "nothing is printed that could be off");
+    let again: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(again["hash"], json["hash"]);
+    refused(&["trace", "published", "nothing"], "financial1");
+}

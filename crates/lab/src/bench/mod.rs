@@ -25,7 +25,7 @@ use crate::provenance;
 use crate::subject::build::{Columns, DeviceKind, Kind, code_or_default, log_count, parse_code};
 use block::Geometry;
 use clap::{Args, ValueEnum};
-use format::{CodeKind, Consistency, SchemeKind};
+use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
 use node::output;
 use node::units::parse_size;
 use shard::{Plan, RigOptions};
@@ -239,6 +239,7 @@ impl Arguments {
                 scheme,
                 code,
                 consistency: self.consistency.or(Consistency::Journal),
+                layout: LayoutKind::Spread,
                 geometry,
                 log_count: log_count(scheme, geometry.parity_count()),
                 unit_rows: self.unit.rows(),

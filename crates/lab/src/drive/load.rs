@@ -1,7 +1,7 @@
 //! Which trace, how it is read and prepared; the same for `replay` and `simulate`.
 
 use crate::failure::{EXIT_MISUSED, Failure};
-use crate::trace::{Reading, describe_labels};
+use crate::trace::{Reading, describe_labels, named};
 use crate::watch::{Shown, Watch};
 use clap::Args;
 use node::units::show_size;
@@ -14,7 +14,7 @@ use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare, pre
 /// Trace and preparation.
 #[derive(Args, Debug)]
 pub struct TraceOptions {
-    /// Trace file; given several times, the files are one trace in that order.
+    /// Trace file, - for the standard input; given several times, the files are one trace in that order.
     #[arg(long = "trace", value_name = "TRACE")]
     pub traces: Vec<PathBuf>,
     #[command(flatten)]
@@ -106,7 +106,11 @@ impl TraceOptions {
         if self.traces.is_empty() {
             return Err(Failure::new("no trace is named; expected --trace FILE").with_exit(EXIT_MISUSED));
         }
+        let traces = named(&self.traces);
         let options = self.preparation(chunk_bytes);
+        if !traces.iter().all(|path| path.is_file()) {
+            return self.load_once(&traces, chunk_bytes);
+        }
         let bad_lines = Rc::new(Cell::new(0));
         let open = || {
             let sequence = TraceSequence::open(&self.traces, &self.reading.options())?;
@@ -121,6 +125,16 @@ impl TraceOptions {
         }
         let synthetic = describe_labels(&self.traces, &self.reading.options())?;
         Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get(), synthetic })
+    }
+
+    /// The same of what can be read once only, as a pipe: all of it into memory first.
+    fn load_once(&self, traces: &[PathBuf], chunk_bytes: u64) -> Result<Loaded, Failure> {
+        let mut sequence = TraceSequence::open(traces, &self.reading.options())?;
+        let requests = sequence.by_ref().collect::<Result<Vec<_>, _>>()?;
+        let mut loaded = self.prepare(&requests, self.traces[0].display().to_string(), chunk_bytes)?;
+        loaded.bad_lines = sequence.skipped_count();
+        loaded.synthetic = describe_labels(traces, &self.reading.options())?;
+        Ok(loaded)
     }
 
     /// Prepares requests that lie in memory; `said` is what they are.

@@ -69,6 +69,8 @@ pub enum Engine {
     Statistics,
     /// The load's writes by disk of an array whose parity stays on one.
     Disks,
+    /// What new chunks cost if each may go to any device, without an engine.
+    FreePlacement,
     /// The stripes that the load's writes touch between commits, without an engine.
     Stripes,
     /// A function of the words.
@@ -85,6 +87,7 @@ impl Engine {
             Self::Store => "kv bench",
             Self::Statistics => "trace info",
             Self::Disks => "writes by disk",
+            Self::FreePlacement => "free placement",
             Self::Stripes => "stripes by interval",
             Self::Reckoned(_) => "reckoned",
         }
@@ -149,6 +152,29 @@ pub enum Source {
         drives: u64,
         /// The last of them, which count.
         counted: u64,
+    },
+    /// What an application with pages of 16 KiB writes into such a share, so many times the share; sets the same
+    /// names.
+    Application {
+        /// A profile that takes a range.
+        profile: Profile,
+        /// Of the space.
+        percent: u64,
+        /// Times that the share is written.
+        drives: u64,
+        /// The last of them, which count.
+        counted: u64,
+    },
+    /// The chunks of a profile's writes that nothing has written before: new writes alone.
+    Fresh(Profile),
+    /// Requests of 4 KiB, all of one kind, over 1 GiB.
+    Plain {
+        /// Whether they write, else they read.
+        is_write: bool,
+        /// Whether each begins where the last one ended, else at random places.
+        is_sequential: bool,
+        /// Requests at full length.
+        count: u64,
     },
 }
 

@@ -63,6 +63,7 @@ pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
         }
         Engine::Statistics => statistics(cell, loaded(cell)?),
         Engine::Disks => disks(cell, loaded(cell)?),
+        Engine::FreePlacement => free_placement(cell, loaded(cell)?),
         Engine::Stripes => stripes(cell, loaded(cell)?),
         Engine::Reckoned(compute) => {
             let words: Vec<&str> = cell.words.iter().map(String::as_str).collect();
@@ -177,6 +178,27 @@ fn two_numbers(cell: &Cell, expected: &str) -> Result<[u64; 2], Failure> {
     let numbers = cell.words.iter().map(|word| word.parse::<u64>().ok().filter(|&number| number > 0));
     let numbers = numbers.collect::<Option<Vec<u64>>>().and_then(|numbers| numbers.try_into().ok());
     numbers.ok_or_else(|| Failure::new(format!("found {:?}, expected {expected}", cell.words.join(" "))))
+}
+
+/// Log and parity chunks of new writes whose chunks may go to any device: of a request whole stripes are
+/// written as such, the rest takes one log stripe, and in the end all chunks lie in full stripes. With a
+/// buffer of stripes all but what is in it at the end are whole. The words are data and parity chunks of a stripe.
+fn free_placement(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
+    let [columns, parities] = two_numbers(cell, "data and parity chunks of a stripe")?;
+    let (requests, _) = load.requests(cell.scale, cell.seed)?;
+    let (mut chunks, mut rests) = (0_u64, 0_u64);
+    for request in prepare_slice(&requests, &PrepareOptions::default())? {
+        let touched = request?.chunks(PrepareOptions::default().chunk_bytes);
+        let count = touched.end - touched.start;
+        chunks += count;
+        rests += u64::from(!count.is_multiple_of(columns));
+    }
+    Ok([
+        ("chunks".to_owned(), float(chunks)),
+        ("log_chunks".to_owned(), float(parities * rests)),
+        ("parity_chunks".to_owned(), float(parities * chunks.div_ceil(columns))),
+    ]
+    .into())
 }
 
 /// Distinct stripes that each whole interval of writes touches, summed up: what a commit after each interval

@@ -4,7 +4,7 @@ use super::declare::{Kept, Source, Workload};
 use super::scale::Scale;
 use crate::drive::load::{Loaded, TraceOptions};
 use crate::failure::Failure;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use trace::{GenerateOptions, Generator, Label, Op, Profile, Request};
 
@@ -14,6 +14,8 @@ const REQUESTS_MIN: u64 = 300;
 const CHUNK_BYTES: u64 = 4096;
 /// Bytes of a page of the parity-stream paper's SSDs.
 const PAGE_BYTES: u64 = 16 << 10;
+/// Bytes of the range of [`Source::Plain`].
+const PLAIN_BYTES: u64 = 1 << 30;
 /// MiB of its SSDs here at full length, and at least.
 const SSD_MIB: (u64, u64) = (1024, 160);
 
@@ -34,19 +36,73 @@ fn range_percent(percent: u64) -> u64 {
     if percent == 100 { 97 } else { percent }
 }
 
+/// MiB of the share of the space that [`Source::Application`] writes to.
+fn range_mib(scale: Scale, percent: u64) -> u64 {
+    6 * ssd_mib(scale) * range_percent(percent) / 100
+}
+
+/// The requests of [`Source::Application`], and those before the part that counts. How long they are differs,
+/// so they are counted out on one seed; another makes the share of the part a little different.
+fn application_writes(profile: Profile, scale: Scale, percent: u64, drives: u64, counted: u64) -> (u64, u64) {
+    let range_bytes = range_mib(scale, percent) << 20;
+    let (drives, counted) = (scale.of(drives, 2), scale.of(counted, 1));
+    let options =
+        GenerateOptions { profile, request_count: Some(u64::MAX), seed: 1, range_bytes: Some(range_bytes) };
+    let (mut bytes, mut requests, mut before) = (0, 0, 0);
+    for request in Generator::new(&options).into_iter().flatten() {
+        bytes += request.length_bytes;
+        requests += 1;
+        if bytes <= (drives - counted) * range_bytes {
+            before = requests;
+        }
+        if bytes >= drives * range_bytes {
+            break;
+        }
+    }
+    (requests, before)
+}
+
+/// What the two lengths of a run are called, and whether its SSDs are full before.
+fn parts((all, before): (u64, u64), percent: u64) -> Vec<(&'static str, String)> {
+    let prefill = if percent == 100 { "--prefill" } else { "" };
+    vec![("all", all.to_string()), ("before", before.to_string()), ("prefill", prefill.to_owned())]
+}
+
+/// The runs of chunks of writes that no earlier write has touched.
+fn fresh(requests: &[Request]) -> Vec<Request> {
+    let mut seen = HashSet::new();
+    let mut found: Vec<Request> = Vec::new();
+    for request in requests.iter().filter(|request| request.op == Op::Write) {
+        let mut last: Option<u64> = None;
+        for chunk in request.chunks(CHUNK_BYTES).filter(|&chunk| seen.insert(chunk)) {
+            match found.last_mut() {
+                Some(run) if last.is_some_and(|last| last + 1 == chunk) => run.length_bytes += CHUNK_BYTES,
+                Some(_) | None => found.push(Request {
+                    offset_bytes: chunk * CHUNK_BYTES,
+                    length_bytes: CHUNK_BYTES,
+                    ..*request
+                }),
+            }
+            last = Some(chunk);
+        }
+    }
+    found
+}
+
 impl Workload {
     /// What it sets for words in braces.
     pub fn sets(&self, scale: Scale) -> Vec<(&'static str, String)> {
         match self.source {
-            Source::Profile(_) | Source::Dense(..) | Source::Random { .. } => Vec::new(),
+            Source::Profile(_)
+            | Source::Dense(..)
+            | Source::Random { .. }
+            | Source::Fresh(_)
+            | Source::Plain { .. } => Vec::new(),
             Source::Pages { percent, drives, counted } => {
-                let (all, before) = page_writes(scale, percent, drives, counted);
-                let prefill = if percent == 100 { "--prefill" } else { "" };
-                vec![
-                    ("all", all.to_string()),
-                    ("before", before.to_string()),
-                    ("prefill", prefill.to_owned()),
-                ]
+                parts(page_writes(scale, percent, drives, counted), percent)
+            }
+            Source::Application { profile, percent, drives, counted } => {
+                parts(application_writes(profile, scale, percent, drives, counted), percent)
             }
         }
     }
@@ -67,7 +123,7 @@ impl Workload {
             })?)
         };
         match self.source {
-            Source::Profile(profile) | Source::Dense(profile, _) => {
+            Source::Profile(profile) | Source::Dense(profile, _) | Source::Fresh(profile) => {
                 let full = profile.published_request_count().unwrap_or(trace::REQUESTS_DEFAULT);
                 generator(profile, scale.of(full, REQUESTS_MIN), None)
             }
@@ -80,6 +136,13 @@ impl Workload {
                 let range = 3 * ssd_mib(scale) * range_percent(percent) / 200;
                 generator(Profile::Zipf { exponent: 0.99 }, all, Some(range << 20))
             }
+            Source::Application { profile, percent, drives, counted } => {
+                let (all, _) = application_writes(profile, scale, percent, drives, counted);
+                generator(profile, all, Some(range_mib(scale, percent) << 20))
+            }
+            Source::Plain { count, .. } => {
+                generator(Profile::Uniform, scale.of(count, REQUESTS_MIN), Some(PLAIN_BYTES))
+            }
         }
     }
 
@@ -89,7 +152,16 @@ impl Workload {
         let label = *generator.label();
         let mut requests: Vec<Request> = generator.collect();
         match self.source {
-            Source::Profile(_) | Source::Random { .. } => {}
+            Source::Profile(_) | Source::Random { .. } | Source::Application { .. } => {}
+            Source::Fresh(_) => requests = fresh(&requests),
+            Source::Plain { is_write, is_sequential, .. } => {
+                for (request, index) in requests.iter_mut().zip(0_u64..) {
+                    request.op = if is_write { Op::Write } else { Op::Read };
+                    if is_sequential {
+                        request.offset_bytes = index * CHUNK_BYTES % PLAIN_BYTES;
+                    }
+                }
+            }
             Source::Dense(_, kept) => requests = dense(requests, kept),
             Source::Pages { .. } => requests.iter_mut().for_each(|request| {
                 request.offset_bytes *= PAGE_BYTES / CHUNK_BYTES;
@@ -158,6 +230,37 @@ mod tests {
 
     fn request(op: Op, offset_bytes: u64, length_bytes: u64) -> Request {
         Request { time_us: 0, dev: 0, op, offset_bytes, length_bytes }
+    }
+
+    #[test]
+    fn fresh_chunks_are_those_that_nothing_wrote_before() {
+        let chunk = |first: u64, count: u64| request(Op::Write, first * CHUNK_BYTES, count * CHUNK_BYTES);
+        let requests =
+            [chunk(2, 2), request(Op::Read, 0, CHUNK_BYTES), chunk(0, 6), chunk(3, 1), chunk(5, 2)];
+        let found: Vec<(u64, u64)> = fresh(&requests)
+            .iter()
+            .map(|request| (request.offset_bytes / CHUNK_BYTES, request.length_bytes / CHUNK_BYTES))
+            .collect();
+        assert_eq!(found, [(2, 2), (0, 2), (4, 2), (6, 1)]);
+    }
+
+    #[test]
+    fn applications_write_their_share_as_often_as_said() {
+        for profile in [Profile::TpccLike, Profile::YcsbCompaction] {
+            let load = Workload {
+                name: "a",
+                source: Source::Application { profile, percent: 50, drives: 10, counted: 4 },
+            };
+            let scale: Scale = "0.02".parse().expect("a scale");
+            let (requests, _) = load.requests(scale, 1).expect("requests");
+            let sets = load.sets(scale);
+            assert_eq!(sets[0], ("all", requests.len().to_string()));
+            let written: u64 = requests.iter().map(|request| request.length_bytes).sum();
+            let share = range_mib(scale, 50) << 20;
+            assert!((2 * share..2 * share + (1 << 20)).contains(&written), "{written} {share}");
+            assert!(requests.iter().all(|request| request.offset_bytes + request.length_bytes <= share));
+            assert!(requests.iter().all(|request| request.offset_bytes % PAGE_BYTES == 0));
+        }
     }
 
     #[test]

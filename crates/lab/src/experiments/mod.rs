@@ -10,6 +10,7 @@ mod catalogue;
 mod cells;
 mod declare;
 mod engine;
+mod executor;
 mod folder;
 mod loads;
 mod report;
@@ -26,7 +27,7 @@ use crate::Exit;
 use crate::failure::{EXIT_FAILED, EXIT_MISUSED, Failure};
 use crate::simulate::Shard;
 use cells::{Cell, cells, grids};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use declare::{Check, Experiment};
 use folder::Folder;
@@ -117,7 +118,8 @@ struct RunArguments {
     /// Folder of the results; cells that are there from this build are not run again.
     #[arg(long, default_value = "lab-results", value_name = "DIR")]
     out: PathBuf,
-    /// Run only cells with one of these labels on an axis, such as trace=fin,usr; may be given several times.
+    /// Run only cells with one of these labels on an axis, such as trace=fin,usr, or of these grids, such as
+    /// grid=nvme; may be given several times.
     #[arg(long = "where", value_parser = parse_where, value_name = "AXIS=LABEL,...")]
     filters: Vec<Filter>,
     /// Run a part of the cells only, such as 1/4, 2/4 and so on on four machines.
@@ -126,6 +128,24 @@ struct RunArguments {
     /// Cells that run side by side [all processors].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024), value_name = "N")]
     jobs: Option<u32>,
+    /// Who runs the cells: this process, or the workers of a HyperQueue server, which see the same folder.
+    #[arg(long, value_enum, default_value = "local", conflicts_with = "shard", value_name = "WHO")]
+    executor: Executor,
+    /// Directory of the HyperQueue server, if it is not the usual one.
+    #[arg(long, value_name = "DIR")]
+    hq_server: Option<PathBuf>,
+    /// Python that has the package hyperqueue.
+    #[arg(long, default_value = "python3", value_name = "PROGRAM")]
+    python: PathBuf,
+}
+
+/// Who runs cells.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Executor {
+    /// This process.
+    Local,
+    /// Workers of a HyperQueue server.
+    Hq,
 }
 
 /// Cells that are wanted.
@@ -147,7 +167,8 @@ fn parse_where(text: &str) -> Result<Filter, String> {
 impl Filter {
     /// Whether a cell has one of the labels; one without the axis has none.
     fn keeps(&self, cell: &Cell) -> bool {
-        self.labels.iter().any(|label| cell.key.label(&self.axis) == label)
+        let found = if self.axis == "grid" { cell.key.grid } else { cell.key.label(&self.axis) };
+        self.labels.iter().any(|label| found == label)
     }
 }
 
@@ -169,6 +190,9 @@ struct ReportArguments {
     /// Cells of this scale, if there are several.
     #[arg(long, value_name = "SHARE")]
     scale: Option<Scale>,
+    /// Take cells that other builds of the program left where this one has none; the report says which builds.
+    #[arg(long)]
+    all_builds: bool,
 }
 
 /// Runs `lab`.
@@ -248,6 +272,17 @@ fn run_cells(arguments: &RunArguments) -> Result<Exit, Failure> {
         });
     }
     let folder = Folder::make(&arguments.out)?;
+    if arguments.executor == Executor::Hq {
+        let done = executor::run(arguments, &cells, &folder)?;
+        output::line(format_args!(
+            "{} cells run, {} were there, {} failed: {}",
+            done.run,
+            done.found,
+            done.failed,
+            arguments.out.display()
+        ));
+        return Ok(if done.failed == 0 { 0 } else { EXIT_FAILED });
+    }
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = arguments.jobs.map_or(Ok(processors), usize::try_from)?;
     let done = work::run(&cells, &folder, jobs)?;
@@ -277,7 +312,8 @@ fn merge(arguments: &MergeArguments) -> Result<Exit, Failure> {
 fn report(arguments: &ReportArguments) -> Result<Exit, Failure> {
     let folder = Folder::open(&arguments.out)?;
     let experiments = catalogue::experiments();
-    let results = results::load(&folder, arguments.scale, &experiments)?;
+    let builds = if arguments.all_builds { results::Builds::All } else { results::Builds::One };
+    let results = results::load(&folder, arguments.scale, &experiments, builds)?;
     let headlines = catalogue::headlines();
     let report = Report::new(&results, &experiments, &headlines);
     for path in report.write(folder.path())? {

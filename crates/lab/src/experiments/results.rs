@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Results {
     /// What made them.
     pub build: Build,
+    /// Others that some cells are of.
+    pub other_builds: BTreeSet<Build>,
     /// Where.
     pub hosts: BTreeSet<String>,
     /// How long the loads were.
@@ -24,13 +26,33 @@ pub struct Results {
     pub cells: (usize, usize),
 }
 
-/// Reads a folder: cells of one build and of one scale.
-pub fn load(folder: &Folder, scale: Option<Scale>, experiments: &[&Experiment]) -> Result<Results, Failure> {
+/// Whose cells count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Builds {
+    /// Those of one build.
+    One,
+    /// Those of others too, where the one has none.
+    All,
+}
+
+/// Reads a folder: cells of one scale.
+pub fn load(
+    folder: &Folder,
+    scale: Option<Scale>,
+    experiments: &[&Experiment],
+    builds: Builds,
+) -> Result<Results, Failure> {
     let named = |what: String| Failure::new(format!("{}: {what}", folder.path().display()));
     let all: Vec<Found> = folder.all()?.into_iter().map(|(_, found)| found).collect();
-    let build = the_build(&all).map_err(named)?;
-    let scales: BTreeSet<Scale> =
-        all.iter().filter(|found| found.build == build).map(|found| found.scale).collect();
+    let build = match (the_build(&all), builds) {
+        (Ok(build), _) => build,
+        (Err(what), Builds::One) => return Err(named(what)),
+        (Err(what), Builds::All) => {
+            all.first().map(|found| found.build.clone()).ok_or_else(|| named(what))?
+        }
+    };
+    let counts = |found: &Found| builds == Builds::All || found.build == build;
+    let scales: BTreeSet<Scale> = all.iter().filter(|found| counts(found)).map(|found| found.scale).collect();
     let scale = match (scale, scales.len()) {
         (Some(scale), _) => scale,
         (None, 1) => *scales.first().expect("it has one element"),
@@ -42,13 +64,16 @@ pub fn load(folder: &Folder, scale: Option<Scale>, experiments: &[&Experiment]) 
             )));
         }
     };
-    let of_run: Vec<Found> =
-        all.into_iter().filter(|found| found.build == build && found.scale == scale).collect();
+    let mut of_run: Vec<Found> =
+        all.into_iter().filter(|found| counts(found) && found.scale == scale).collect();
+    // Of the same inputs the last one is taken: that of the build.
+    of_run.sort_by_key(|found| found.build == build);
     let seeds: Vec<u64> =
         of_run.iter().map(|found| found.seed).collect::<BTreeSet<_>>().into_iter().collect();
     let hosts = of_run.iter().map(|found| found.host.clone()).collect();
     let mut known: BTreeMap<(String, String), Found> =
         of_run.into_iter().map(|found| ((found.key.clone(), found.inputs.clone()), found)).collect();
+    let mut other_builds = BTreeSet::new();
     let mut views: BTreeMap<u64, View> = seeds.iter().map(|&seed| (seed, View::default())).collect();
     let (mut there, mut declared) = (0, 0);
     for grid in grids(experiments.iter().copied()) {
@@ -57,11 +82,22 @@ pub fn load(folder: &Folder, scale: Option<Scale>, experiments: &[&Experiment]) 
             let found = known.remove(&(key_text(&cell), cell.inputs()));
             if let Some((found, view)) = found.zip(views.get_mut(&cell.seed)) {
                 there += 1;
+                if found.build != build {
+                    other_builds.insert(found.build.clone());
+                }
                 view.add(cell.key, found.figures);
             }
         }
     }
-    Ok(Results { build, hosts, scale, seeds, views: views.into_values().collect(), cells: (there, declared) })
+    Ok(Results {
+        build,
+        other_builds,
+        hosts,
+        scale,
+        seeds,
+        views: views.into_values().collect(),
+        cells: (there, declared),
+    })
 }
 
 /// This program's cells, or, if there are none, those of the only other one.

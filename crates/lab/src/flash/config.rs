@@ -192,6 +192,8 @@ pub struct Choices {
     pub gc: Option<GcPolicy>,
     /// Which streams are kept apart.
     pub streams: Option<Streams>,
+    /// Memory for the mapping table; the whole table if not given.
+    pub mapping_cache: Option<u64>,
     /// Streams the SSD has.
     pub stream_limit: Option<u8>,
     /// Classes into which the SSD sorts parity.
@@ -219,7 +221,7 @@ impl DeviceOptions {
             streams: choices.streams,
             stream_limit: choices.stream_limit,
             parity_classes: choices.parity_classes,
-            mapping_cache: None,
+            mapping_cache: choices.mapping_cache,
             wear_levelling: None,
             slc_cap: choices.slc_cap,
             stress_ratio: choices.stress_ratio,

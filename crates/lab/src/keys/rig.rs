@@ -16,7 +16,7 @@ use crate::subject::target::Target;
 use array::{Content, EngineOptions};
 use block::Geometry;
 use flash::{Device, presets};
-use format::{Consistency, SchemeKind};
+use format::{Consistency, LayoutKind, SchemeKind};
 use kv::Options;
 
 /// Bytes of a chunk: those of the paper.
@@ -41,6 +41,7 @@ pub fn subject(arguments: &Arguments, scheme: SchemeKind) -> Result<Box<dyn Subj
             Devices::Simulated => Consistency::Resync,
             Devices::Memory | Devices::Null => Consistency::Journal,
         }),
+        layout: LayoutKind::Spread,
         geometry,
         log_count: log_count(scheme, columns.parity_count),
         unit_rows: None,

@@ -202,6 +202,9 @@ impl Outcome {
             named.push(("fill_ssd_pages_mean".to_owned(), self.spread(fill, |c| c.host_pages_written).mean));
             named.push(("fill_page_copies".to_owned(), self.spread(fill, |c| c.page_copies).sum));
         }
+        if let Some(years) = self.lifetime().and_then(|lifetime| lifetime.years) {
+            named.push(("lifetime_years".to_owned(), years));
+        }
         if let Some(rebuilt) = self.rebuilt {
             named.push(("rebuild_bytes".to_owned(), float(rebuilt.bytes)));
             named.push(("rebuild_seconds".to_owned(), rebuilt.seconds()));

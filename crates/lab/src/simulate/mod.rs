@@ -6,6 +6,7 @@
 
 mod figures;
 mod grid;
+mod lifetime;
 mod outcome;
 mod picture;
 mod rebuild;
@@ -158,6 +159,12 @@ struct SsdChoices {
     /// Victim of the SSDs' own GC: greedy, cost-benefit, fifo or d-choices:D.
     #[arg(long, value_parser = parse_gc, value_name = "POLICY")]
     ssd_gc: Option<GcPolicy>,
+    /// Memory of each SSD for its mapping table (DFTL); the whole table if not given.
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    mapping_cache: Option<u64>,
+    /// Erases that a block of the SSDs is rated for, instead of the preset's.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..), value_name = "ERASES")]
+    endurance: Option<u32>,
     /// Write every page of the SSDs once before the array is made, so that they are as full as a simulator
     /// of the papers.
     #[arg(long)]
@@ -295,6 +302,7 @@ impl Arguments {
         let choices = Choices {
             logical_size: self.ssds.ssd_size,
             gc: self.ssds.ssd_gc,
+            mapping_cache: self.ssds.mapping_cache,
             streams: self.streaming.streams,
             stream_limit: self.streaming.stream_limit,
             parity_classes: self.streaming.parity_classes,
@@ -312,6 +320,8 @@ impl Arguments {
             known @ (DeviceConfig::Hdd(_) | DeviceConfig::BlackBox(_)) => {
                 let inside = self.ssds.ssd_size.is_some()
                     || self.ssds.ssd_gc.is_some()
+                    || self.ssds.mapping_cache.is_some()
+                    || self.ssds.endurance.is_some()
                     || self.streaming.streams.is_some()
                     || self.streaming.slc_cap.is_some()
                     || self.ssds.prefill;

@@ -1,5 +1,6 @@
 //! What a run came to.
 
+use super::lifetime::Rating;
 use super::rebuild::Rebuilt;
 use crate::drive::phase::Phase;
 use flash::{Counters, WearSpread};
@@ -47,6 +48,8 @@ pub struct Outcome {
     pub main_count: usize,
     /// Wear of a page in MLC mode in relation to one in SLC mode.
     pub stress_ratio: f64,
+    /// What their years are reckoned from, if they are rated.
+    pub rating: Option<Rating>,
     /// The fill, if there was one.
     pub fill: Option<Stretch>,
     /// The trace.

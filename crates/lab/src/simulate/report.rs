@@ -31,6 +31,7 @@ impl Outcome {
         let fill = self.fill.as_ref().map(|fill| Value::Object(self.stretch_json(fill)));
         map.insert("fill".to_owned(), fill.into());
         map.insert("rebuild".to_owned(), self.rebuilt.map(Rebuilt::to_json).into());
+        map.insert("lifetime".to_owned(), self.lifetime_json());
         map.insert("memory".to_owned(), json!(self.memory));
         let cpu = json!({ "seconds": self.cpu_seconds, "user_chunks_written_per_cpu_second": self.rate() });
         map.insert("cpu".to_owned(), cpu);
@@ -160,6 +161,7 @@ impl Outcome {
             get("erases_max"),
         ));
         text.push_str(&self.rebuilt.map_or(String::new(), |rebuilt| rebuilt.line()));
+        text.push_str(&self.lifetime_line());
         text.push_str(&self.device_table());
         text.push_str(&format!(
             "\ncpu        {:.2} s, {} chunks of users per CPU second\n",

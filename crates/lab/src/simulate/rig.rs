@@ -1,6 +1,7 @@
 //! One run: devices, array, the fill, the trace.
 
 use super::Arguments;
+use super::lifetime::Rating;
 use super::outcome::{DeviceFigures, Outcome, Stretch};
 use crate::drive::driver::{Driver, Pace};
 use crate::drive::load::Loaded;
@@ -17,7 +18,7 @@ use crate::subject::target::Target as _;
 use crate::watch::Shown;
 use array::Policies;
 use block::DevIndex;
-use flash::{Counters, Device, DeviceConfig, Tag};
+use flash::{Counters, Device, DeviceConfig, Tag, presets};
 use node::placement::{placement_info, rewrites_name};
 use node::status;
 use rustix::time::{ClockId, clock_gettime};
@@ -98,12 +99,22 @@ pub fn simulate_with(
         page_bytes: u64::from(ssd.page_bytes()),
         main_count: config.geometry.device_count(),
         stress_ratio: arguments.streaming.stress_ratio,
+        rating: rating(arguments, loaded, &ssd),
         fill,
         run,
         rebuilt,
         memory: status::memory(target.array().engine_ref()),
         cpu_seconds,
     })
+}
+
+/// Rated erases, the preset's or those given.
+fn rating(arguments: &Arguments, loaded: &Loaded, ssd: &Device) -> Option<Rating> {
+    let Device::Ssd(ssd) = ssd else { return None };
+    let erases = arguments.ssds.endurance.or_else(|| presets::rated_erases(&arguments.ssds.ssd))?;
+    let times = || loaded.requests.iter().map(|request| request.time_us);
+    let trace_us = times().max().zip(times().min()).map(|(last, first)| last - first).filter(|&us| us > 0);
+    Some(Rating { erases, blocks: ssd.config().geometry.blocks(), trace_us })
 }
 
 /// An SSD as the array finds it, and when.

@@ -172,12 +172,13 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         plot: _,
         json: _,
     } = arguments;
-    let SsdChoices { ssd, ssd_size, ssd_gc, prefill, utilization } = ssds;
+    let SsdChoices { ssd, ssd_size, ssd_gc, mapping_cache, endurance, prefill, utilization } = ssds;
     let StreamChoices { streams, stream_limit, parity_classes, slc_cap, stress_ratio } = streaming;
     let ArrayChoices {
         geometry,
         scheme,
         code,
+        layout,
         consistency,
         log_devices,
         device_size,
@@ -189,8 +190,8 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         unit,
     } = array;
     let text = format!(
-        "{} {:016x} {} {geometry} {scheme} {code:?} {consistency:?} {log_devices:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} \
-         {ssd_gc:?} {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
+        "{} {:016x} {} {geometry} {scheme} {code:?} {layout:?} {consistency:?} {log_devices:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} \
+         {ssd_gc:?} {mapping_cache:?} {endurance:?} {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
          {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {rewrites:?} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed} {recovery:?}",
         provenance::build(),
         loaded.hash(),

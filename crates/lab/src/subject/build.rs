@@ -128,6 +128,8 @@ pub struct Kind {
     pub code: CodeKind,
     /// What a scheme that writes in place does about the write hole.
     pub consistency: Consistency,
+    /// Which device holds which column.
+    pub layout: LayoutKind,
     /// k, m, chunk size.
     pub geometry: Geometry,
     /// Log devices.
@@ -150,7 +152,7 @@ impl Kind {
         CreateOptions {
             scheme: self.scheme,
             code: self.code,
-            layout: LayoutKind::Spread,
+            layout: self.layout,
             consistency: self.consistency,
             geometry: self.geometry,
             reserve_permille,

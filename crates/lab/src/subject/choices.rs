@@ -9,7 +9,7 @@ use crate::options::placement::{ElasticChoices, GcUnit};
 use crate::options::rewrites::RewriteChoice;
 use block::Geometry;
 use clap::Args;
-use format::{CodeKind, Consistency, SchemeKind};
+use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
 use node::units::parse_size;
 use serde_json::Value;
 
@@ -33,6 +33,10 @@ pub struct ArrayChoices {
     /// Erasure code of the array made: auto, xor, cauchy or rdp.
     #[arg(long, default_value = "auto", value_parser = parse_code)]
     pub code: CodeChoice,
+    /// Which devices of the array made hold parity: spread or rotate (all, in turn) or fixed (the last ones,
+    /// as in RAID-4); elastic and was always rotate [spread].
+    #[arg(long, value_name = "LAYOUT")]
+    pub layout: Option<LayoutKind>,
     #[command(flatten)]
     pub(crate) consistency: ConsistencyChoice,
     /// Log devices of the array made: auto (as many as the scheme needs) or their number. With one more, no
@@ -64,6 +68,10 @@ impl ArrayChoices {
     /// Refuses what means nothing to the scheme.
     pub fn check(&self) -> Result<(), Failure> {
         self.check_logs(self.scheme)?;
+        if let Some(layout) = self.layout.filter(|_| self.scheme.is_elastic()) {
+            let scheme = self.scheme;
+            return Err(Failure::new(format!("--layout {layout}: scheme {scheme} always rotates parity")));
+        }
         self.cache.check(self.scheme)?;
         self.elastic.check(self.scheme)?;
         self.consistency.check_any(&[self.scheme])?;
@@ -95,6 +103,7 @@ impl ArrayChoices {
             scheme: self.scheme,
             code: code_or_default(self.code, parity_count),
             consistency: self.consistency.or(Consistency::Resync),
+            layout: self.layout.unwrap_or(LayoutKind::Spread),
             geometry: Geometry::new(data_count, parity_count, chunk_bytes)?,
             log_count: self.log_count(),
             unit_rows: self.unit.rows().filter(|_| self.scheme.is_elastic()),

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use array::{EngineOptions, Layout, MemoryNeed, SyncPolicy};
 use block::{Lcn, META_BYTES};
 use flash::SsdConfig;
-use format::{ArrayConfig, LayoutKind};
+use format::ArrayConfig;
 use node::memory::available_bytes;
 use node::units::show_size;
 use placement::GcThreshold;
@@ -36,7 +36,7 @@ struct Demand {
 }
 
 fn demand(kind: &Kind, requests: &[Request], sync: SyncPolicy) -> Demand {
-    let layout = Layout::new(LayoutKind::Spread, kind.geometry);
+    let layout = Layout::new(kind.layout, kind.geometry);
     let mut per_device = vec![0u64; kind.geometry.device_count()];
     let (mut chunks, mut syncs) = (0, 0);
     for request in requests {

@@ -12,16 +12,16 @@ use trace::{GenerateOptions, Generator, OutputFormat, Profile};
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// What to generate: was-synthetic, was-synthetic-fifth, fin, web, usr, mds, online, webmail,
-    /// online-webmail, zipf:THETA or uniform.
+    /// online-webmail, zipf:THETA, uniform, tpcc-like or ycsb-compaction.
     #[arg(long)]
     profile: Profile,
-    /// Number of requests; as many as published if not given, 1,000,000 for zipf and uniform.
+    /// Number of requests; as many as published if not given, 1,000,000 where nothing is.
     #[arg(long, value_name = "N")]
     requests: Option<u64>,
     /// Same seed, same trace.
     #[arg(long, value_name = "N")]
     seed: u64,
-    /// Address range of zipf and uniform; 1GiB if not given.
+    /// Address range of zipf, uniform, tpcc-like and ycsb-compaction; 1GiB if not given.
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     range: Option<u64>,
     /// Overwrite the output.

@@ -2,6 +2,7 @@
 
 mod generate;
 pub mod held;
+mod published;
 mod synthetic;
 
 use crate::Exit;
@@ -14,8 +15,8 @@ use serde_json::{Value, json};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use trace::{
-    Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats, StatsCollector,
-    StatsOptions, TraceReader, TraceSequence, TraceWriter, WriteSummary, compare, convert,
+    Columns, Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats,
+    StatsCollector, StatsOptions, TraceReader, TraceSequence, TraceWriter, WriteSummary, compare, convert,
 };
 
 /// Options of `trace`.
@@ -34,6 +35,8 @@ enum TraceCommand {
     /// Write a synthetic trace: the WAS paper's own, a stand-in for one of the papers' traces, Zipf or
     /// uniform.
     Generate(generate::Arguments),
+    /// List published collections and where they are; hold files against what is printed of one.
+    Published(published::Arguments),
 }
 
 /// How trace files are read: shared with `replay`.
@@ -42,6 +45,10 @@ pub struct Reading {
     /// Format of the trace: csv, spc, msr, fiu, blkparse or fio; detected if not given.
     #[arg(long, value_parser = parse_format)]
     format: Option<Format>,
+    /// Columns of a text in none of these, such as ts,op,lba,sectors; of ts (seconds), ts_ms, ts_us, ts_100ns, ts_ns,
+    /// op, lba, offset, block, len, sectors, blocks, dev, and - for what is passed over.
+    #[arg(long, value_name = "NAMES", conflicts_with = "format")]
+    columns: Option<Columns>,
     /// Count lines that are not understood and pass over them, instead of stopping at the first.
     #[arg(long)]
     skip_bad_lines: bool,
@@ -77,7 +84,12 @@ impl Reading {
     pub fn options(&self) -> ReadOptions {
         let skip_bad_lines =
             if self.skip_bad_lines { SkipPolicy::Skip { limit: u64::MAX } } else { SkipPolicy::Fail };
-        ReadOptions { format: self.format, skip_bad_lines, ..ReadOptions::default() }
+        ReadOptions {
+            format: self.format,
+            columns: self.columns.clone(),
+            skip_bad_lines,
+            ..ReadOptions::default()
+        }
     }
 
     /// What to make of devices.
@@ -125,6 +137,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         TraceCommand::Info(info) => run_info(info),
         TraceCommand::Convert(convert) => run_convert(convert),
         TraceCommand::Generate(generate) => generate::run(generate),
+        TraceCommand::Published(published) => published::run(published),
     }
 }
 
@@ -135,7 +148,7 @@ fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
         Some(first) if first.is_file() => Some(TraceReader::open(first, &options)?.format()),
         Some(_) | None => arguments.reading.format,
     };
-    let mut requests = TraceSequence::open(&arguments.traces, &options)?;
+    let mut requests = TraceSequence::open(&named(&arguments.traces), &options)?;
     let dev_mode = arguments.reading.dev_mode();
     let mut collector = StatsCollector::new(StatsOptions { chunk_bytes: arguments.chunk_size, dev_mode })?;
     for request in &mut requests {
@@ -160,6 +173,14 @@ fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
         output::print(synthetic::labels_text(&labels, comparisons.as_deref()));
     }
     Ok(0)
+}
+
+/// Files as they are opened: `-` is the standard input.
+pub fn named(traces: &[PathBuf]) -> Vec<PathBuf> {
+    let named = |path: &PathBuf| {
+        if path.as_os_str() == "-" { PathBuf::from("/dev/stdin") } else { path.clone() }
+    };
+    traces.iter().map(named).collect()
 }
 
 /// One line for each label that says that a trace is synthetic; for the results of a replay.
@@ -194,7 +215,7 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
     };
     let options = arguments.reading.options();
     let labels = labels(traces, &options)?;
-    let mut requests = TraceSequence::open(traces, &options)?;
+    let mut requests = TraceSequence::open(&named(traces), &options)?;
     let mut labelled = true;
     let (summary, said) = write_whole(out, arguments.to, arguments.force, |mut writer| {
         labelled = labels.iter().all(|label| writer.label(label, ""));

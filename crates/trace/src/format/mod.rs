@@ -14,11 +14,14 @@
 //! appearance. A major and a minor number make the device number as in Linux: major x 2^20 + minor.
 
 mod blkparse;
+mod columns;
 mod common;
 mod fio;
 mod fiu;
 mod msr;
 mod spc;
+
+pub use columns::{Columns, ColumnsError};
 
 use crate::{LineFault, Request};
 use std::fmt;
@@ -52,6 +55,8 @@ pub enum Format {
     Blkparse,
     /// fio iolog, version 2 or 3 as its first line says.
     Fio,
+    /// Columns that the caller names.
+    Columns,
 }
 
 /// A format's name was not one of [`Format::NAMES`].
@@ -79,6 +84,7 @@ impl Format {
             Self::Fiu => "fiu",
             Self::Blkparse => "blkparse",
             Self::Fio => "fio",
+            Self::Columns => "columns",
         }
     }
 
@@ -89,7 +95,7 @@ impl Format {
         const LINES: usize = 64;
         let mut best = (0, None);
         for format in Self::ALL {
-            let mut parser = Parser::new(format, BlkparseAction::Auto);
+            let mut parser = Parser::new(format, BlkparseAction::Auto, None);
             let hits = first_lines(prefix, whole)
                 .take(LINES)
                 .filter(|line| match parser.parse(line) {
@@ -151,11 +157,17 @@ pub(crate) enum Parser {
     Fiu,
     Blkparse(blkparse::Parser),
     Fio(fio::Parser),
+    Columns(columns::Parser),
 }
 
 impl Parser {
-    pub(crate) fn new(format: Format, action: BlkparseAction) -> Self {
+    pub(crate) fn new(format: Format, action: BlkparseAction, columns: Option<&Columns>) -> Self {
+        if let Some(columns) = columns {
+            return Self::Columns(columns::Parser::new(columns.clone()));
+        }
         match format {
+            // Nobody asks for columns without their names.
+            Format::Columns => Self::Common(common::Parser::default()),
             Format::Common => Self::Common(common::Parser::default()),
             Format::Spc => Self::Spc,
             Format::Msr => Self::Msr(msr::Parser::default()),
@@ -169,7 +181,7 @@ impl Parser {
     pub(crate) fn look_ahead(&mut self, prefix: &[u8]) {
         match self {
             Self::Blkparse(parser) => parser.look_ahead(prefix),
-            Self::Common(_) | Self::Spc | Self::Msr(_) | Self::Fiu | Self::Fio(_) => {}
+            Self::Common(_) | Self::Spc | Self::Msr(_) | Self::Fiu | Self::Fio(_) | Self::Columns(_) => {}
         }
     }
 
@@ -183,6 +195,7 @@ impl Parser {
             Self::Fiu => Some(fiu::parse(line)?),
             Self::Blkparse(parser) => parser.parse(line)?,
             Self::Fio(parser) => parser.parse(line)?,
+            Self::Columns(parser) => parser.parse(line)?,
         };
         request.map(Request::checked).transpose()
     }

@@ -1,10 +1,12 @@
 //! The generator of any profile.
 
 use super::blocks::Blocks;
+use super::compaction::Compaction;
 use super::extents::Extents;
 use super::fifth::HotFifth;
 use super::normal::Normal;
 use super::published::{EPLOG_MDS, EPLOG_USR, EPLOG_WEB, WAS_ONLINE, WAS_WEBMAIL};
+use super::warehouse::{PAGE_BYTES, PAGES_MIN, Warehouse};
 use super::{GenerateOptions, Label, Profile, ProfileError, RANGE_BYTES_DEFAULT};
 use crate::{Request, Synthetic, SyntheticOptions};
 
@@ -24,6 +26,8 @@ enum Requests {
     Extents(Box<Extents>),
     Blocks(Blocks),
     Plain(Box<Synthetic>),
+    Warehouse(Box<Warehouse>),
+    Compaction(Box<Compaction>),
 }
 
 impl Generator {
@@ -43,6 +47,7 @@ impl Generator {
             Profile::OnlineWebmail => Requests::Blocks(Blocks::merged(count, seed)),
             Profile::Zipf { exponent } => plain(&label, exponent)?,
             Profile::Uniform => plain(&label, 0.0)?,
+            Profile::TpccLike | Profile::YcsbCompaction => of_pages(&label)?,
         };
         Ok(Self { label, source })
     }
@@ -59,6 +64,8 @@ impl Generator {
             Requests::HotFifth(fifth) => fifth.solution(),
             Requests::Extents(extents) => extents.solution(),
             Requests::Blocks(blocks) => blocks.solution(),
+            Requests::Warehouse(warehouse) => warehouse.solution(),
+            Requests::Compaction(compaction) => compaction.solution(),
             Requests::Plain(_) => {
                 format!("nothing to solve, range {} bytes", self.label.range_bytes.unwrap_or(0))
             }
@@ -69,7 +76,12 @@ impl Generator {
     pub(super) fn range_chunks(&self) -> Option<u64> {
         match &self.source {
             Requests::Normal(normal) => Some(normal.range_chunks()),
-            Requests::HotFifth(_) | Requests::Extents(_) | Requests::Blocks(_) | Requests::Plain(_) => None,
+            Requests::HotFifth(_)
+            | Requests::Extents(_)
+            | Requests::Blocks(_)
+            | Requests::Plain(_)
+            | Requests::Warehouse(_)
+            | Requests::Compaction(_) => None,
         }
     }
 }
@@ -91,6 +103,22 @@ fn plain(label: &Label, zipf_exponent: f64) -> Result<Requests, ProfileError> {
     Ok(Requests::Plain(Box::new(source)))
 }
 
+/// What an application with pages of 16 KiB writes into the range.
+fn of_pages(label: &Label) -> Result<Requests, ProfileError> {
+    let bytes = label.range_bytes.unwrap_or(RANGE_BYTES_DEFAULT);
+    let (pages, count, seed) = (bytes / PAGE_BYTES, label.request_count, label.seed);
+    let refused = || ProfileError::RangeOfPages { profile: label.profile, bytes };
+    if !(PAGES_MIN..=1 << 28).contains(&pages) {
+        return Err(refused());
+    }
+    if label.profile == Profile::TpccLike {
+        return Ok(Requests::Warehouse(Box::new(Warehouse::new(pages, count, seed))));
+    }
+    Compaction::new(pages, count, seed)
+        .map(|compaction| Requests::Compaction(Box::new(compaction)))
+        .ok_or_else(refused)
+}
+
 impl Iterator for Generator {
     type Item = Request;
 
@@ -101,6 +129,8 @@ impl Iterator for Generator {
             Requests::Extents(source) => source.next(),
             Requests::Blocks(source) => source.next(),
             Requests::Plain(source) => source.next(),
+            Requests::Warehouse(source) => source.next(),
+            Requests::Compaction(source) => source.next(),
         }
     }
 }

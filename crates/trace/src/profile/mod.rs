@@ -17,6 +17,7 @@
 //! | `online`, `webmail` | WAS, Table I | hot and cold blocks | whole chunks; places scattered |
 //! | `online-webmail` | WAS, Table I | blocks that both write | both mixed evenly over the time |
 //! | `zipf:THETA`, `uniform` | none | nothing | one-chunk writes at 4 KiB boundaries |
+//! | `tpcc-like`, `ycsb-compaction` | none | nothing | see `warehouse.rs`, `compaction.rs` |
 //!
 //! # Definitions
 //! Those of [`crate::Stats`], with chunks of 4096 bytes: a write touches every chunk between its start
@@ -27,6 +28,7 @@
 //! the others, which no paper says.
 
 mod blocks;
+mod compaction;
 mod compare;
 mod extents;
 mod fifth;
@@ -35,6 +37,7 @@ mod label;
 mod normal;
 mod published;
 mod solve;
+mod warehouse;
 
 pub use compare::{Comparison, TOLERANCE_PERCENT, Verdict, compare};
 pub use generator::Generator;
@@ -86,6 +89,10 @@ pub enum Profile {
     },
     /// Writes of one chunk, uniformly distributed over the range.
     Uniform,
+    /// Writes as a TPC-C run on a database with pages of 16 KiB leaves them (P-18).
+    TpccLike,
+    /// Writes as YCSB updates in a store with compaction leave them (P-19).
+    YcsbCompaction,
 }
 
 /// A profile or an option of it cannot be used.
@@ -108,11 +115,19 @@ pub enum ProfileError {
     NoRequests,
     /// The range of a calibrated profile is part of what is solved.
     #[error(
-        "profile {profile} has the range that its published figures demand; only zipf and uniform take one"
+        "profile {profile} has the range that its published figures demand; only zipf, uniform, tpcc-like and ycsb-compaction take one"
     )]
     RangeIsSolved {
         /// The profile.
         profile: Profile,
+    },
+    /// The range has no room for what the profile keeps in it, or too much.
+    #[error("range of {bytes} bytes, expected from 64MiB to 4TiB for profile {profile}")]
+    RangeOfPages {
+        /// The profile.
+        profile: Profile,
+        /// What was given.
+        bytes: u64,
     },
     /// The range is no whole number of chunks, or too small or large.
     #[error("range of {bytes} bytes, expected a multiple of 4096 from 8192 to 2^50")]
@@ -131,13 +146,13 @@ pub struct GenerateOptions {
     pub request_count: Option<u64>,
     /// Same seed, same trace.
     pub seed: u64,
-    /// Bytes of the address range, for `zipf` and `uniform`; `None` for [`RANGE_BYTES_DEFAULT`].
+    /// Bytes of the address range, for profiles that have none of their own; `None` for [`RANGE_BYTES_DEFAULT`].
     pub range_bytes: Option<u64>,
 }
 
 impl Profile {
     /// The names on command lines.
-    pub const NAMES: [&'static str; 11] = [
+    pub const NAMES: [&'static str; 13] = [
         "was-synthetic",
         "was-synthetic-fifth",
         "fin",
@@ -149,6 +164,8 @@ impl Profile {
         "online-webmail",
         "zipf:THETA",
         "uniform",
+        "tpcc-like",
+        "ycsb-compaction",
     ];
 
     /// Requests at full length: the published number (EPLOG's Table 2 has writes only). `None` if
@@ -163,7 +180,7 @@ impl Profile {
             Self::Online => Some(published::WAS_ONLINE.request_count),
             Self::Webmail => Some(published::WAS_WEBMAIL.request_count),
             Self::OnlineWebmail => Some(published::WAS_ONLINE_WEBMAIL.request_count),
-            Self::Zipf { .. } | Self::Uniform => None,
+            Self::Zipf { .. } | Self::Uniform | Self::TpccLike | Self::YcsbCompaction => None,
         }
     }
 
@@ -181,6 +198,8 @@ impl Profile {
             Self::OnlineWebmail => "stand-in for Online+Webmail",
             Self::Zipf { .. } => "Zipf-distributed writes, no model of any trace",
             Self::Uniform => "uniform writes, no model of any trace",
+            Self::TpccLike => "writes like TPC-C on a database, no model of any trace",
+            Self::YcsbCompaction => "writes like YCSB updates with compaction, no model of any trace",
         }
     }
 
@@ -203,6 +222,8 @@ impl fmt::Display for Profile {
             Self::OnlineWebmail => "online-webmail",
             Self::Zipf { exponent } => return write!(f, "zipf:{exponent}"),
             Self::Uniform => "uniform",
+            Self::TpccLike => "tpcc-like",
+            Self::YcsbCompaction => "ycsb-compaction",
         })
     }
 }
@@ -231,6 +252,8 @@ impl FromStr for Profile {
             "webmail" => Self::Webmail,
             "online-webmail" => Self::OnlineWebmail,
             "uniform" => Self::Uniform,
+            "tpcc-like" => Self::TpccLike,
+            "ycsb-compaction" => Self::YcsbCompaction,
             _ => return Err(ProfileError::Unknown { found: text.to_owned() }),
         })
     }

@@ -282,7 +282,7 @@ impl Profile {
             Self::Online => was(&WAS_ONLINE, None),
             Self::Webmail => was(&WAS_WEBMAIL, None),
             Self::OnlineWebmail => was(&WAS_ONLINE_WEBMAIL, None),
-            Self::Zipf { .. } | Self::Uniform => Vec::new(),
+            Self::Zipf { .. } | Self::Uniform | Self::TpccLike | Self::YcsbCompaction => Vec::new(),
         }
     }
 }

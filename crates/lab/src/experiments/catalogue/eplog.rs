@@ -4,7 +4,7 @@ use super::super::declare::{
     Axis, Column, Engine, Experiment, Grid, Plot, Quantity, Scaled, Workload, column, point,
 };
 use super::points::{COMMITS, EPLOG_SHAPES, FIN_ALONE, SCHEMES};
-use super::{quantities, reckoned, stock};
+use super::{beyond, quantities, reckoned, stock};
 
 use Quantity::{By, Figure, Less, More};
 
@@ -365,8 +365,10 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Writes to SSDs",
         source: "EPLOG, experiment 1",
         setup: "All four loads at (6+2), FIN at the four geometries, on null devices; no cache, no commit, one request at a time, every \
-                update logged. Data and parity chunks count, metadata is beside.",
-        grids: &[&SSD_WRITES],
+                update logged. Data and parity chunks count, metadata is beside. Besides, what it costs that an address says to which SSD \
+                a new chunk goes (E-15, E-24), where the paper lets it go to any: the new chunks of the loads alone, with and without a \
+                buffer of stripes, and one commit at the end, beside a count of free placement.",
+        grids: &[&SSD_WRITES, &beyond::NEW_WRITES, &beyond::FREE_PLACEMENT],
         plots: &[
             Plot {
                 title: "SSD writes saved beside raid",
@@ -450,18 +452,30 @@ pub static EXPERIMENTS: &[Experiment] = &[
         setup: "In virtual time, 32 requests in flight, SSDs and hard disks of the printed bandwidths. Of the SSD nothing but bandwidths is \
                 known: it serves 32 requests at once, each as slow as the bandwidth then demands, so what waits for a request before it \
                 (read-modify-write) is slower here than on the drive itself. Degraded: two SSDs fail behind the last write, before the last \
-                commit, whose time counts.",
-        grids: &[&THROUGHPUT, &THROUGHPUT_COMMITS, &DEGRADED],
-        plots: &[Plot {
-            title: "Throughput at full speed",
-            grid: "throughput",
-            pick: &[],
-            x: &["trace", "geometry"],
-            series: &["scheme"],
-            what: Figure("requests_per_second"),
-            label: "requests/s",
-            bands: &[],
-        }],
+                commit, whose time counts. Beyond the paper the same on NVMe drives, of which the inside is simulated (L-21).",
+        grids: &[&THROUGHPUT, &THROUGHPUT_COMMITS, &DEGRADED, &beyond::NVME],
+        plots: &[
+            Plot {
+                title: "Throughput on NVMe drives by what the log devices are",
+                grid: "nvme",
+                pick: &[("ssd", &["TLC"])],
+                x: &["depth"],
+                series: &["row"],
+                what: Figure("requests_per_second"),
+                label: "requests/s",
+                bands: &[],
+            },
+            Plot {
+                title: "Throughput at full speed",
+                grid: "throughput",
+                pick: &[],
+                x: &["trace", "geometry"],
+                series: &["scheme"],
+                what: Figure("requests_per_second"),
+                label: "requests/s",
+                bands: &[],
+            },
+        ],
         missing: &[],
         evidence: "docs/measurements.md#hard-disks-as-log-devices",
     },
@@ -522,9 +536,9 @@ pub static EXPERIMENTS: &[Experiment] = &[
         id: "X-12",
         title: "The supplement",
         source: "EPLOG, supplement (named in the paper, its figures are not at hand)",
-        setup: "Size of the write cache; SSDs instead of hard disks as log devices, with volatile and durable answers; what each SSD is given. \
-                MTTDL is X-19.",
-        grids: &[&WRITE_CACHE, &LOG_DRIVES, &PER_SSD_WRITES],
+        setup: "Size of the write cache; SSDs instead of hard disks as log devices, with volatile and durable answers; what each SSD is given; \
+                basic I/O, 2 GiB of requests of 4 KiB on what was written whole before. MTTDL is X-19, the object cache of the key-value store X-10.",
+        grids: &[&WRITE_CACHE, &LOG_DRIVES, &PER_SSD_WRITES, &beyond::BASIC],
         plots: &[Plot {
             title: "Log chunks by the size of the write cache",
             grid: "write-cache",
@@ -535,7 +549,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
             label: "log chunks",
             bands: &[],
         }],
-        missing: &["basic I/O: sequential and random reads and writes by scheme"],
+        missing: &[],
         evidence: "docs/measurements.md#counts-exact-do-not-depend-on-the-machine",
     },
 ];

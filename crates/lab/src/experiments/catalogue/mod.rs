@@ -1,5 +1,6 @@
 //! The experiments of the papers, each declared once; and what the papers put forward.
 
+mod beyond;
 mod eplog;
 mod eplog_headlines;
 mod pairs;

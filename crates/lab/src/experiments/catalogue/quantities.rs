@@ -328,3 +328,49 @@ pub fn wear_beyond_best_fixed(view: &View, key: &Key) -> Option<f64> {
     }
     percent(view.get(key, "wear_per_host_page")? - best, best)
 }
+
+/// MB that one of two log devices is given in a second.
+pub fn log_rate(view: &View, key: &Key) -> Option<f64> {
+    let seconds = view.get(key, "virtual_seconds").filter(|seconds| *seconds > 0.0)?;
+    Some(view.get(key, "log_chunks_written")? * CHUNK_BYTES / 2.0 / seconds / 1e6)
+}
+
+fn free(view: &View, key: &Key, figure: &str) -> Option<f64> {
+    view.get(&key.in_grid("free-placement", &[("trace", "=")]), figure)
+}
+
+/// Log chunks of new writes whose chunks may go anywhere; with a buffer of stripes there are none.
+pub fn log_chunks_free(view: &View, key: &Key) -> Option<f64> {
+    if key.label("buffered stripes") == "0" { free(view, key, "log_chunks") } else { Some(0.0) }
+}
+
+/// Parity chunks of them.
+pub fn parity_chunks_free(view: &View, key: &Key) -> Option<f64> {
+    free(view, key, "parity_chunks")
+}
+
+/// Percent of parity and log chunks beyond those.
+pub fn beyond_free(view: &View, key: &Key) -> Option<f64> {
+    let free = log_chunks_free(view, key)? + parity_chunks_free(view, key)?;
+    let own = view.get(key, "totals.log_chunks_written")? + view.get(key, "totals.parity_chunks_written")?;
+    percent(own - free, free)
+}
+
+/// Percent by which the most worn SSD lives longer than under `raid` with one stream.
+pub fn lifespan_beyond_raid(view: &View, key: &Key) -> Option<f64> {
+    let raid = view.get(&key.with(&[("row", "raid"), ("streams", "base")]), "wear_max")?;
+    let own = view.get(key, "wear_max")?;
+    percent(raid - own, own)
+}
+
+/// Points of copies saved by a parity stream beyond those of FIO with as much of the space in use.
+pub fn copies_saved_beyond_fio(view: &View, key: &Key) -> Option<f64> {
+    let used = match key.label("trace") {
+        "tpcc 50" => "50",
+        "tpcc 70" => "70",
+        "tpcc 90" => "90",
+        _ => return None,
+    };
+    let fio = key.in_grid("parity-streams", &[("trace", used), ("streams", "="), ("part", "=")]);
+    Some(copies_saved(view, key)? - copies_saved(view, &fio)?)
+}

@@ -32,7 +32,7 @@ pub fn mean_time_to_loss(words: &[&str]) -> Result<Figures, Failure> {
     Ok(figures([("years", now), ("years_of_elastic", before), ("times", now / before)]))
 }
 
-/// What collecting a unit costs by W-37: share of hot chunks in it that are valid; N is 1. Mixed units keep
+/// What collecting a unit costs by W-37: share of its hot chunks that are invalid; N is 1. Mixed units keep
 /// cold chunks in hot ones' company, p_c = p_h / 16 under 80/20.
 pub fn collection_cost(words: &[&str]) -> Result<Figures, Failure> {
     let hot = number(words, 0)?;
@@ -89,4 +89,23 @@ pub fn hotness_memory(words: &[&str]) -> Result<Figures, Failure> {
     };
     let bytes = float(u64::try_from(options.build()?.memory_bytes())?);
     Ok(figures([("kib", bytes / 1024.0)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::collection_cost;
+
+    /// W-37, from its assumptions: of a mixed unit's chunks half are hot, a share `hot` of which is invalid, half
+    /// are cold, a sixteenth of that; a separate unit is hot throughout.
+    #[test]
+    fn collecting_separate_units_costs_what_the_paper_says() {
+        for (word, hot) in [("0", 0.0), ("0.2", 0.2), ("0.8", 0.8), ("1", 1.0)] {
+            let found = collection_cost(&[word]).expect("a number");
+            let mixed = 1.0 - (hot + hot / 16.0) / 2.0;
+            assert!((found["mixed"] - mixed).abs() < 1e-12, "{word}");
+            assert!((found["separated"] - (1.0 - hot)).abs() < 1e-12, "{word}");
+            assert!(found["separated"] <= found["mixed"], "{word}");
+        }
+        assert!(collection_cost(&["hot"]).is_err());
+    }
 }

@@ -59,3 +59,41 @@ pub static FIO: &[&Workload] = &[&U10, &U20, &U30, &U40, &U50, &U60, &U70, &U80,
 pub static U50_LONG: Workload = pages("50", 50, 50);
 pub static U70_LONG: Workload = pages("70", 70, 50);
 pub static FIO_LONG: &[&Workload] = &[&U50_LONG, &U70_LONG];
+
+const fn application(name: &'static str, profile: Profile, percent: u64) -> Workload {
+    Workload { name, source: Source::Application { profile, percent, drives: 10, counted: 4 } }
+}
+
+/// What stands for TPC-C on MySQL and for YCSB on Cassandra, by the percentage of the space.
+pub static TPCC_50: Workload = application("tpcc 50", Profile::TpccLike, 50);
+pub static TPCC_70: Workload = application("tpcc 70", Profile::TpccLike, 70);
+pub static TPCC_90: Workload = application("tpcc 90", Profile::TpccLike, 90);
+pub static YCSB_100: Workload = application("ycsb 100", Profile::YcsbCompaction, 100);
+pub static APPLICATIONS: &[&Workload] = &[&TPCC_50, &TPCC_70, &TPCC_90, &YCSB_100];
+
+const fn fresh(name: &'static str, profile: Profile) -> Workload {
+    Workload { name, source: Source::Fresh(profile) }
+}
+
+/// The new writes of EPLOG's traces, without their updates.
+pub static FRESH: &[&Workload] = &[
+    &fresh("fin", Profile::Fin),
+    &fresh("web", Profile::Web),
+    &fresh("usr", Profile::Usr),
+    &fresh("mds", Profile::Mds),
+];
+
+const fn plain(name: &'static str, is_write: bool, is_sequential: bool) -> Workload {
+    Workload { name, source: Source::Plain { is_write, is_sequential, count: 524_288 } }
+}
+
+/// Basic I/O: 2 GiB of requests of 4 KiB.
+pub static PLAIN: &[&Workload] = &[
+    &plain("sequential write", true, true),
+    &plain("random write", true, false),
+    &plain("sequential read", false, true),
+    &plain("random read", false, false),
+];
+
+/// FIO on half of the space.
+pub static HALF_FULL: &[&Workload] = &[&U50];

@@ -3,7 +3,7 @@
 use super::super::declare::{
     Axis, Column, Engine, Experiment, Grid, Plot, Point, Quantity, Scaled, column, point,
 };
-use super::{quantities, stock};
+use super::{beyond, quantities, stock};
 
 use Quantity::{By, Figure};
 
@@ -47,6 +47,27 @@ static PARITY_STREAMS: Grid = Grid {
         ("trace", &["10", "20", "40", "60", "80"]),
         ("streams", &["cap 0.2", "cap 0.4", "cap 0.6", "cap 0.8", "1 class", "2 classes", "4 classes"]),
     ]],
+    scaled: &[],
+    columns: PER_STREAM,
+};
+
+static APPLICATION_STREAMS: Grid = Grid {
+    name: "application-streams",
+    engine: Engine::Simulate,
+    loads: stock::APPLICATIONS,
+    words: ENGINE_WORDS,
+    axes: &[
+        Axis {
+            name: "streams",
+            points: &[
+                point("base", "--streams none"),
+                point("parity", "--streams parity"),
+                point("cap 1", "--streams parity --slc-cap 1"),
+            ],
+        },
+        PARTS,
+    ],
+    without: &[],
     scaled: &[],
     columns: PER_STREAM,
 };
@@ -121,6 +142,13 @@ static ROTATING_PARITY: Grid = Grid {
         column("SSD 6, pages", 0, Figure("ssd6_pages")),
         column("SSD 6, parity", 0, Figure("ssd6_parity_pages")),
     ],
+};
+
+static PARITY_DISK: Grid = Grid {
+    name: "parity-disk",
+    words: "--scheme raid --layout fixed --geometry 6+1 --chunk-size 16KiB --ssd ps-vnand --ssd-size {ssd-mib}MiB --fill --writes-only \
+            --queue-depth 4 --untimed",
+    ..ROTATING_PARITY
 };
 
 const CAPS: &[Point] = &[
@@ -198,11 +226,11 @@ pub static EXPERIMENTS: &[Experiment] = &[
         id: "X-22",
         title: "Writes by disk",
         source: "parity streams, figure 1",
-        setup: "Random writes of a page. The engine has no layout with parity on one disk: that line is counted on the load. Beside it, what the \
-                engine's rotating parity gives each SSD.",
-        grids: &[&FIXED_PARITY, &ROTATING_PARITY],
+        setup: "Random writes of a page. What each SSD is given with parity on one of them (`--layout fixed`, RAID-4) and with parity that \
+                rotates; and the former counted on the load, without the engine.",
+        grids: &[&PARITY_DISK, &ROTATING_PARITY, &FIXED_PARITY],
         plots: &[],
-        missing: &["a layout with fixed parity in the engine"],
+        missing: &[],
         evidence: "docs/measurements.md#parity-streams-in-the-array-x-22-to-x-25",
     },
     Experiment {
@@ -212,8 +240,10 @@ pub static EXPERIMENTS: &[Experiment] = &[
         setup: "RAID-5 (6+1) over seven SSDs of the paper's kind, cut to 1 GiB; 16 KiB writes, Zipf 0.99, four at a time. A load is named by the \
                 percentage of the space that it writes to. The fill, then ten drive writes, of which the last four count. `base` is one \
                 stream, `parity` a parity stream (PS), `cap 1` SLC mode without a cap but that of the space (PS+CP); classes sort parity by \
-                how long it lives.",
-        grids: &[&PARITY_STREAMS],
+                how long it lives. What stands for TPC-C and YCSB (P-18, P-19) is generated: their traces cannot be had, and how full the \
+                paper's SSDs were is not said. Beyond the paper: EPLOG's commits as a parity stream (L-19), and a part of the mapping table in memory \
+                (P-04).",
+        grids: &[&PARITY_STREAMS, &APPLICATION_STREAMS, &beyond::EPLOG_STREAMS, &beyond::MAPPING],
         plots: &[
             Plot {
                 title: "Copies saved beside one stream",
@@ -236,7 +266,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
                 bands: &[],
             },
         ],
-        missing: &["TPC-C on MySQL and YCSB on Cassandra: generators for such loads (P-18, P-19)"],
+        missing: &[],
         evidence: "docs/measurements.md#parity-streams-in-the-array-x-22-to-x-25",
     },
     Experiment {

@@ -88,6 +88,7 @@ static WAS_SSDS: Grid = Grid {
         column("mean response, us", 1, Figure(RESPONSE)),
         column("response less than elastic, %", 1, Less(RESPONSE, ELASTIC)),
         column("p99, us", 1, Figure("latency_us_p99")),
+        column("years at the trace's rate", 1, Figure("lifetime_years")),
     ],
 };
 

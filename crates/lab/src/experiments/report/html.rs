@@ -52,6 +52,17 @@ impl Report<'_> {
             results.cells.0,
             results.cells.1
         ));
+        if !results.other_builds.is_empty() {
+            let others: Vec<String> = results
+                .other_builds
+                .iter()
+                .map(|build| format!("{}, program {}", escaped(&build.version), escaped(&build.hash)))
+                .collect();
+            page.push_str(&format!(
+                "<p class=\"note\">Some cells are of other builds: {}.</p>\n",
+                others.join("; ")
+            ));
+        }
         if !results.scale.is_full() {
             page.push_str(
                 "<p class=\"note\">The loads were shorter than the papers'. That is no evidence for or against them: nothing here is a \

@@ -13,6 +13,9 @@ impl Report<'_> {
         json!({
             "version": results.build.version,
             "build": results.build.hash,
+            "other_builds": results.other_builds.iter().map(|build| json!({
+                "version": build.version, "build": build.hash,
+            })).collect::<Vec<_>>(),
             "hosts": results.hosts,
             "scale_millionths": results.scale.millionths(),
             "seeds": results.seeds,
