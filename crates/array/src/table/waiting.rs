@@ -25,9 +25,10 @@ pub(super) struct WaitingPatches {
 }
 
 impl WaitingPatches {
-    /// As many pages as would take about as much memory.
+    /// Pages that something waits for. They have to come, if for nothing else than to be saved, so their room
+    /// is not given to others.
     pub fn pages(&self) -> usize {
-        self.words / PAGE_WORDS
+        self.by_page.len()
     }
 
     pub fn memory_bytes(&self) -> u64 {
