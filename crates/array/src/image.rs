@@ -398,6 +398,12 @@ impl Image {
         0..self.saved.len()
     }
 
+    /// Pages that go to their slots and are not in memory.
+    pub fn absent_pages(&self, table: &Table) -> impl Iterator<Item = usize> {
+        let of_table = self.saved.iter().copied().filter(|&page| page < table.page_count());
+        of_table.filter(|&page| table.is_paged() && table.must_read(page))
+    }
+
     /// Writes a page that goes to its slot.
     fn encode_saved(&self, store: &Store, unit: usize, stamp: &PageStamp, out: &mut [u8]) {
         let page = self.saved[unit];

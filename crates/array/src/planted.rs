@@ -68,6 +68,12 @@ planted!(
     ChangesForgetFate,
     /// A start takes the newest changes of the list alone, on the full checkpoint's.
     NewestChangesOnly,
+    /// A page is read from its slot and what incremental checkpoints say of it is forgotten.
+    ForgetWaiting,
+    /// Of what waits for a page the oldest counts.
+    WaitingNewestFirst,
+    /// A full checkpoint leaves out pages that something waits for.
+    WaitingIsSaved,
     /// Discards take effect, but are not recorded.
     ForgetDiscard,
     /// Rebuild leaves live log stripes out.

@@ -125,10 +125,11 @@ impl SavedPages {
         for read in reads.iter().filter(|read| read.result.is_ok()) {
             let ((dev, block), page) = places[read.tag];
             let expect = PageExpect { array: self.array, dev, area: PAGE_AREA, block, number: None };
-            let Ok(found) = decode_page(read.into, &expect) else { continue };
+            let Ok(mut found) = decode_page(read.into, &expect) else { continue };
             let is_it = (found.kind, found.index) == table.slots().name(page)
                 && table.slots().state(page).fits(found.number)
                 && found.number <= self.number;
+            table.add_waiting(page, &mut found.words);
             is_taken[read.tag] = is_it && take(table, page, &found.words);
         }
         let left = places.iter().zip(&is_taken).filter(|(_, is_taken)| !**is_taken);

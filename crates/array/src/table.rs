@@ -25,6 +25,7 @@ mod frames;
 mod grown;
 mod paging;
 mod space;
+mod waiting;
 
 pub use columns::Columns;
 pub use space::{WORD_CHUNKS, bit_of, later_max, word_count};
@@ -36,6 +37,7 @@ use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use frames::{Frames, GROUP_PAGES, PageWords, TablePage};
 use space::SpacePages;
 use std::collections::BTreeMap;
+use waiting::WaitingPatches;
 
 /// Entries of equal size, none of which lies on two pages.
 #[derive(Clone, Copy)]
@@ -175,6 +177,7 @@ pub struct Table {
     wanted: PageBits,
     /// Those of them that changed since, as they were.
     kept: BTreeMap<usize, Box<TablePage>>,
+    waiting: WaitingPatches,
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
     space: SpacePages,
@@ -241,6 +244,7 @@ impl Table {
             slots,
             wanted: PageBits::new(pages),
             kept: BTreeMap::new(),
+            waiting: WaitingPatches::default(),
             stripes: stripes_of(config).0,
             space: SpacePages::new(config, stripe_pages_end(config)),
             geometry: config.geometry,
@@ -410,6 +414,7 @@ impl Table {
     /// Bytes held per physical chunk are reported by `status` (requirement L-15).
     pub fn memory_bytes(&self) -> u64 {
         self.kept.len() as u64 * PAGE_BYTES
+            + self.waiting.memory_bytes()
             + self.frames.memory_bytes()
             + 4 * self.changed.memory_bytes()
             + self.saving.memory_bytes()

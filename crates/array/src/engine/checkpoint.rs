@@ -145,7 +145,7 @@ impl Checkpointer {
     fn due(&self, core: &Core) -> Option<Extent> {
         let log_held = core.scheme.log_tail(&core.store).saturating_sub(core.board.checkpoint.place.log_head);
         let log_full = log_held > u64::from(core.store.log.block_count()) / 4;
-        let full = log_full || core.journal.is_due();
+        let full = log_full || core.journal.is_due() || has_many_records(core);
         let full = full.then_some(Extent::Changes);
         let unsaved = core.store.table.is_mostly_unsaved().then_some(Extent::Unsaved);
         core.board.checkpoint.wanted.max(full).max(unsaved)
@@ -335,6 +335,24 @@ impl Checkpointer {
             core.board.checkpoint.full_sealed = core.board.checkpoint.full_begun;
         }
     }
+}
+
+/// Records behind a checkpoint after which another is due, if pages may be absent: a start reads a page for
+/// each. In small arrays fewer, so that it comes about in the simulator, too.
+const RECORDS_MAX: std::ops::RangeInclusive<u64> = 64..=4096;
+const CHUNKS_PER_RECORD: u64 = 64;
+/// Words of what each checkpoint says as a whole for each of these.
+const LATER_PER_RECORD: u64 = 8;
+
+/// Whether so many records came since the last checkpoint that a start would read many pages for them.
+fn has_many_records(core: &Core) -> bool {
+    if !core.store.table.is_paged() {
+        return false;
+    }
+    let of_size = u64::from(core.store.config.chunks_per_device) / CHUNKS_PER_RECORD;
+    let most = of_size.clamp(*RECORDS_MAX.start(), *RECORDS_MAX.end());
+    let most = most.max(core.store.table.later_count() / LATER_PER_RECORD);
+    core.jobs.retired.get().saturating_sub(core.board.checkpoint.through.get()) > most
 }
 
 /// Whether the page of a unit is in memory; if not, it is asked for, and so are those of the next units.

@@ -332,7 +332,12 @@ impl Core {
                 && self.store.table.is_sane_page(page, &found.words)
                 && self.scheme.check_page(&self.store.table, page, &found.words).is_ok()
         };
-        let found = decode_page(&self.pool.bytes(slot)[..META_BYTES], &expect).ok().filter(is_it);
+        let with_waiting = |mut found: Page| {
+            self.store.table.add_waiting(page, &mut found.words);
+            found
+        };
+        let found = decode_page(&self.pool.bytes(slot)[..META_BYTES], &expect).ok();
+        let found = found.map(with_waiting).filter(is_it);
         match result {
             Ok(()) if found.is_some() => return found,
             Ok(()) => self.health.errors_mut(dev).checksum += 1,

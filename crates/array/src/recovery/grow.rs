@@ -50,7 +50,7 @@ fn grow_on(
     }
     clear_headers(devices, &mut parts);
     let through = parts.superblock.durable_through;
-    write_checkpoint(devices, &mut parts, through)?;
+    write_checkpoint(devices, &mut parts, through, None)?;
     // One that has failed since lacks some of what was written: it would be missing from the larger array.
     check_no_failure(devices, &mut parts)?;
     if let Some(dev) = devices.full() {

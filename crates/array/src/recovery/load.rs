@@ -71,6 +71,23 @@ impl Lists {
     }
 }
 
+/// What the table was before a checkpoint was loaded.
+#[derive(Default)]
+struct Replaced {
+    /// Patches that change pages back, the last first.
+    patches: Vec<u32>,
+    /// Pages that a patch waits for.
+    waited_for: Vec<usize>,
+}
+
+impl Replaced {
+    fn undo(&self, table: &mut Table) {
+        let patches = decode_patches(&self.patches).expect("patches of ours can be read");
+        patches.iter().rev().for_each(|patch| table.apply_patch(patch));
+        self.waited_for.iter().for_each(|&page| table.wait_no_more(page));
+    }
+}
+
 struct Source<'a> {
     devices: &'a mut dyn DeviceSet,
     present: Vec<DevIndex>,
@@ -82,8 +99,6 @@ struct Source<'a> {
     assembly: (Epoch, u64),
     /// Checkpoints whose pages are on no member whole.
     pageless: Vec<CheckpointHeader>,
-    /// The full checkpoint that incremental ones are loaded on.
-    base: u64,
     /// Where stretches are read to.
     room: Option<Pool>,
 }
@@ -108,7 +123,6 @@ pub(super) fn load(
         config: store.config,
         assembly,
         pageless: Vec::new(),
-        base: 0,
         room: None,
     };
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
@@ -206,15 +220,17 @@ impl Source<'_> {
             INCREMENTAL_AREA => self.config.incremental_offset(block),
             full => self.config.full_offset(usize::from(full), block),
         };
-        let mut bytes = vec![0u8; META_BYTES];
-        let mut headers = Vec::new();
-        for &dev in &self.present {
-            if self.devices.read_now(dev, offset, &mut bytes).is_ok() {
-                let expect = BlockExpect { array: self.array, dev, area, block };
-                headers.extend(decode_checkpoint_header(&bytes, &expect).ok().filter(|h| self.is_sane(h)));
-            }
-        }
-        headers
+        let mut bytes = vec![0u8; META_BYTES * self.present.len()];
+        let blocks = bytes.chunks_exact_mut(META_BYTES).zip(&self.present).enumerate();
+        let mut reads: Vec<ReadNow<'_>> = blocks
+            .map(|(tag, (into, &dev))| ReadNow { tag, dev, offset_bytes: offset, into, result: Ok(()) })
+            .collect();
+        self.devices.read_all_now(&mut reads);
+        let header = |read: &ReadNow<'_>| {
+            let expect = BlockExpect { array: self.array, dev: read.dev, area, block };
+            decode_checkpoint_header(read.into, &expect).ok().filter(|header| self.is_sane(header))
+        };
+        reads.iter().filter(|read| read.result.is_ok()).filter_map(header).collect()
     }
 
     /// Full checkpoints in the order in which they count. An assembly that could not read some device may
@@ -262,15 +278,15 @@ impl Source<'_> {
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere
-    /// whole. A device whose copy has a bad page is taken off `devices`. Patches that change the table back
-    /// go to `replaced`. Returns whether its list is one of changes.
+    /// whole. A device whose copy has a bad page is taken off `devices`. What changes the table back goes to
+    /// `replaced`. Returns whether its list is one of changes.
     fn load_pages(
         &mut self,
         copies: &[CheckpointHeader],
         store: &mut Store,
         (root, list): (&mut Vec<u32>, &mut Vec<u32>),
         devices: &mut Vec<DevIndex>,
-        mut replaced: Option<&mut Vec<u32>>,
+        mut replaced: Option<&mut Replaced>,
     ) -> Option<bool> {
         let header = copies.first()?;
         let list_words = usize::try_from(header.list_words).ok()?;
@@ -296,7 +312,7 @@ impl Source<'_> {
             let whole: Vec<Page> = whole.into_iter().collect::<Option<_>>()?;
             let patches = patches_of(&whole, &store.table)?;
             if !patches.is_empty() {
-                self.apply_patches(&mut store.table, &patches, replaced.as_mut()?)?;
+                self.apply_patches(&mut store.table, &patches, replaced.as_mut()?);
             }
             for Page { kind, index, words, .. } in &whole {
                 let into = match kind {
@@ -317,27 +333,21 @@ impl Source<'_> {
         Some(are_changes)
     }
 
-    /// Changes pages of the table, which are brought in together; adds patches to `replaced` that change them
-    /// back. `None`, and nothing changed, if one of the pages cannot be had.
-    fn apply_patches(
-        &mut self,
-        table: &mut Table,
-        patches: &[Patch<'_>],
-        replaced: &mut Vec<u32>,
-    ) -> Option<()> {
-        let mut pages: Vec<usize> = patches.iter().map(|patch| patch.index).collect();
-        pages.sort_unstable();
-        pages.dedup();
-        self.saved(self.base).hold(self.devices, table, &pages).ok()?;
+    /// Changes pages of the table, or lets what changes wait where a page is absent; notes what there was
+    /// before.
+    fn apply_patches(&mut self, table: &mut Table, patches: &[Patch<'_>], replaced: &mut Replaced) {
         for patch in patches {
-            let start = replaced.len();
-            replaced.resize(start + patch.groups.patch_words(), 0);
-            patch.groups.encode_patch(patch.index, table.page(patch.index), &mut replaced[start..]);
+            if table.is_paged() && table.is_absent(patch.index) {
+                table.wait_for_page(patch);
+                replaced.waited_for.push(patch.index);
+                continue;
+            }
+            let patches = &mut replaced.patches;
+            let start = patches.len();
+            patches.resize(start + patch.groups.patch_words(), 0);
+            patch.groups.encode_patch(patch.index, table.page(patch.index), &mut patches[start..]);
             table.apply_patch(patch);
         }
-        // They are not in their slots as they are, and stay.
-        SavedPages::let_go(table, &pages);
-        Some(())
     }
 
     /// Where a page of a copy is.
@@ -453,14 +463,12 @@ impl Source<'_> {
             let copies = self.next_in_chain(&newest, next);
             let Some(&header) = copies.first() else { return (newest, next, lists) };
             let (mut root, mut its_list) = (Vec::new(), Vec::new());
-            let mut replaced = Vec::new();
-            self.base = full.number;
+            let mut replaced = Replaced::default();
             let into = (&mut root, &mut its_list);
             let loaded = self.load_pages(&copies, store, into, devices, Some(&mut replaced));
             let Some(are_changes) = loaded else {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
-                let replaced = decode_patches(&replaced).expect("patches of ours can be read");
-                replaced.iter().rev().for_each(|patch| store.table.apply_patch(patch));
+                replaced.undo(&mut store.table);
                 self.pageless.push(header);
                 return (newest, next, lists);
             };

@@ -29,6 +29,7 @@ use crate::planted::{Planted, planted};
 use crate::restart::{
     AssembleError, RecoveryReport, Restart, flush_all, too_many_faults, write_all_or_fail, write_or_fail,
 };
+use crate::saved::SavedPages;
 use crate::scheme::{self, Scheme};
 use crate::slots::PageArea;
 use crate::store::Store;
@@ -141,7 +142,7 @@ fn assemble_on(
     let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
     let superblock = Superblock { config_seq: published, ..newest.clone() };
     let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock };
-    write_checkpoint(devices, &mut parts, replayed.last_seq)?;
+    write_checkpoint(devices, &mut parts, replayed.last_seq, Some(&loaded.saved))?;
     let (checkpoints, durable_through) = (parts.checkpoint.numbers(), replayed.last_seq);
     parts.superblock =
         Superblock { epoch, nonce, clean: false, checkpoints, durable_through, ..parts.superblock };
@@ -223,11 +224,12 @@ fn restore_log(store: &mut Store, scheme: &dyn Scheme, head: u32) {
 }
 
 /// Writes a checkpoint synchronously: incremental if the devices that hold the newest one still work and have
-/// room.
+/// room. If pages may be absent, `saved` has those that a full one writes.
 pub(crate) fn write_checkpoint(
     devices: &mut dyn DeviceSet,
     parts: &mut Parts,
     through: Seq,
+    saved: Option<&SavedPages>,
 ) -> Result<(), AssembleError> {
     let mut image = parts.checkpoint.choose(
         Extent::Changes,
@@ -237,7 +239,13 @@ pub(crate) fn write_checkpoint(
         &parts.health,
         through,
     );
+    let table = &mut parts.store.table;
+    let absent: Vec<usize> = image.absent_pages(table).collect();
+    if let Some(saved) = saved {
+        saved.hold(devices, table, &absent)?;
+    }
     let bodies = write_units(devices, parts, &image);
+    SavedPages::let_go(&mut parts.store.table, &absent);
     for unit in 0..image.unit_count() {
         for &page in image.table_pages(&parts.store, unit) {
             parts.store.table.release_page(page);

@@ -115,7 +115,7 @@ impl Table {
 
     /// Makes room for another page in memory; `false` if none that is there may go.
     pub fn make_room(&mut self) -> bool {
-        while self.frames.len() + self.coming + self.kept.len() >= self.frames_max {
+        while self.frames.len() + self.coming + self.kept.len() + self.waiting.pages() >= self.frames_max {
             if !self.may_evict || !self.evict() {
                 self.may_evict = false;
                 return false;
@@ -195,6 +195,7 @@ impl Table {
 
     /// No copy of a page can be had: it is in memory for good, with nothing in it.
     pub fn give_up_page(&mut self, page: usize) {
+        self.waiting.remove(page);
         self.frames.insert(page, &ZEROS);
         self.frames.pin(page);
     }
@@ -211,11 +212,12 @@ impl Table {
             && (self.is_of_space(page) || are_sane(self.stripes, self.chunks_per_device, words))
     }
 
-    /// An absent page was read; it is as it is in its slot.
+    /// An absent page was read, and these are its words with all that waited for it.
     pub fn bring(&mut self, page: usize, words: &[u32]) {
         let words = words.try_into().expect("whoever reads a page looks at its shape");
         if !self.has_frame(page) {
             self.frames.insert(page, &TablePage { words, changed: GroupBits::NONE });
+            self.waiting.remove(page);
             self.may_evict = true;
             self.clear_now(page);
         }

@@ -9,6 +9,7 @@ use crate::FormatError;
 use crate::names::MemberFate;
 use block::{Seq, StripeId};
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 const CLEAN_STRIPES: u32 = 8;
 const ENDED_LOG_STRIPES: u32 = 9;
@@ -199,12 +200,32 @@ struct LogStripeNow<'a> {
     fates: Option<Fates<'a>>,
 }
 
+/// A hash of numbers of stripes and records, which are spread by it well enough.
+#[derive(Default)]
+struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<NumberHasher>>;
+
 /// What a list and changes say together, the newest last.
 #[derive(Default)]
 struct Folded<'a> {
     /// Dirty stripes of which changes speak: none if one is clean now.
-    stripes: HashMap<u64, Option<&'a [u32]>>,
-    log_stripes: HashMap<u64, LogStripeNow<'a>>,
+    stripes: ByNumber<Option<&'a [u32]>>,
+    log_stripes: ByNumber<LogStripeNow<'a>>,
     /// Those that came since, in the order in which they did; more than once if they went meanwhile.
     new_stripes: Vec<u64>,
     new_log_stripes: Vec<u64>,
