@@ -66,7 +66,7 @@ for scheme_wanted in ${SCHEMES:-eplog elastic}; do
         unmount_fs
       fi
       # Parity that is owed is part of the price.
-      "$elastripe" commit "${members[0]}" >/dev/null 2>&1 || true
+      case $scheme in eplog | parity-log) "$elastripe" commit "${members[0]}" >/dev/null ;; esac
       after=$(device_bytes)
       [ $store = elastripe ] || bridge_down
       awk -v s="$scheme" -v b="$bytes" -v n="$keys" -v w="$store" -v d=$((after - before)) -v t="$turns" 'BEGIN {

@@ -20,6 +20,8 @@ pub mod ask;
 pub mod blocks;
 mod cache;
 mod cuckoo;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod hash;
 mod kept;
 mod layout;

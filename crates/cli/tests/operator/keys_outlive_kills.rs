@@ -148,7 +148,8 @@ impl Ledger {
             let may = self.may(number);
             let is = |state: &State| state.map(|version| value(client, number, version)) == found;
             let Some(state) = may.iter().copied().rev().find(is) else {
-                let begins = found.map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned());
+                let begins =
+                    found.map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned());
                 panic!("{when}: key {number} of client {client} is {begins:?}, may be {may:?}");
             };
             *may = vec![state];

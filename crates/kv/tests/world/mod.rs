@@ -164,7 +164,12 @@ impl World {
     }
 
     fn options(&self) -> Options {
-        Options { sync: self.plan.sync, cache_keys: self.plan.cache, kept_bytes: self.plan.cache * 700, ..Options::default() }
+        Options {
+            sync: self.plan.sync,
+            cache_keys: self.plan.cache,
+            kept_bytes: self.plan.cache * 700,
+            ..Options::default()
+        }
     }
 
     fn fail(&self, what: &str) -> ! {
