@@ -11,6 +11,8 @@ mod table;
 
 pub(crate) use batch::{BATCH_BYTES, Batch, Durable, STREAMS};
 pub(crate) use header::{Geometry, HEADER_PLACES, Header};
+#[cfg(feature = "fuzzing")]
+pub(crate) use record::record_checksum;
 pub(crate) use record::{
     HEAD_BYTES, HEAD_BYTES_MAX, Head, Kind, MANIFEST_BYTES, Manifest, Place, record_bytes,
 };

@@ -21,6 +21,8 @@ pub mod blocks;
 mod cache;
 mod cuckoo;
 pub mod fixed;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod hash;
 mod kept;
 mod layout;

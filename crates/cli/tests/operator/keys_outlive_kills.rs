@@ -45,7 +45,7 @@ fn key(client: u64, number: u64) -> Vec<u8> {
 /// Bytes that follow from who, which and when; up to 6,000, so that some cross blocks.
 fn value(client: u64, number: u64, version: u64) -> Vec<u8> {
     let mut random = Random(client << 48 ^ number << 32 ^ version);
-    let length = usize::try_from(random.below(if version % 5 == 0 { 6000 } else { 300 })).unwrap();
+    let length = usize::try_from(random.below(if version.is_multiple_of(5) { 6000 } else { 300 })).unwrap();
     let text = format!("{client}/{number}/{version};");
     let noise = (0..length).map(|_| random.below(256).to_le_bytes()[0]);
     text.into_bytes().into_iter().chain(noise).collect()
@@ -148,7 +148,8 @@ impl Ledger {
             let may = self.may(number);
             let is = |state: &State| state.map(|version| value(client, number, version)) == found;
             let Some(state) = may.iter().copied().rev().find(is) else {
-                let begins = found.map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned());
+                let begins =
+                    found.map(|bytes| String::from_utf8_lossy(&bytes[..bytes.len().min(30)]).into_owned());
                 panic!("{when}: key {number} of client {client} is {begins:?}, may be {may:?}");
             };
             *may = vec![state];

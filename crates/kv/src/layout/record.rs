@@ -151,6 +151,12 @@ impl Head {
     }
 }
 
+/// The checksum that a head has.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn record_checksum(head_and_key: &[u8], place: Place) -> u32 {
+    checksum(head_and_key, place)
+}
+
 /// The checksum of a head and key, bound to their place; the first four bytes, where it stands, do not count.
 fn checksum(head_and_key: &[u8], place: Place) -> u32 {
     let mut bytes = [0; 12 + HEAD_BYTES + KEY_BYTES_MAX];

@@ -223,7 +223,9 @@ impl Store {
             };
             let address = candidate.payload * UNIT_BYTES;
             let place = Place { sequence: self.sequence_at(address), address };
-            if let Some(bytes) = self.log.in_memory(address).or_else(|| self.kept.get(address, place.sequence)) {
+            if let Some(bytes) =
+                self.log.in_memory(address).or_else(|| self.kept.get(address, place.sequence))
+            {
                 match meta_of(bytes, place, &operation.key) {
                     Ok(Some(meta)) => return self.matched(id, operation, meta, None),
                     Ok(None) => {}

@@ -164,7 +164,12 @@ impl World {
     }
 
     fn options(&self) -> Options {
-        Options { sync: self.plan.sync, cache_keys: self.plan.cache, kept_bytes: self.plan.cache * 700, ..Options::default() }
+        Options {
+            sync: self.plan.sync,
+            cache_keys: self.plan.cache,
+            kept_bytes: self.plan.cache * 700,
+            ..Options::default()
+        }
     }
 
     fn fail(&self, what: &str) -> ! {
@@ -404,6 +409,16 @@ impl World {
         Thing { seed: self.next_seed * 7919 + self.number, length: self.random.index(most), until }
     }
 
+    /// What may be found of a key that is asked for now, behind the change that is under way.
+    fn allowed(&self, key: usize) -> Vec<State> {
+        let now = self.visible(self.models[key].now);
+        match self.models[key].changing.map(|(after, _)| self.visible(after)) {
+            Some(after) if self.plan.full || self.rotten || self.plan.faults => vec![now, after],
+            Some(after) => vec![after],
+            None => vec![now],
+        }
+    }
+
     fn ask_something(&mut self) {
         if self.asked.len() > 40 {
             return;
@@ -415,15 +430,7 @@ impl World {
         let change = self.models[key].changing;
         let behind = change.map(|(_, version)| version);
         let now = self.visible(self.models[key].now);
-        let mut allowed = vec![now];
-        if let Some((after, _)) = change {
-            let after = self.visible(after);
-            if self.plan.full || self.rotten || self.plan.faults {
-                allowed.push(after)
-            } else {
-                allowed = vec![after]
-            }
-        }
+        let allowed = self.allowed(key);
         match self.random.below(20) {
             0..6 => {
                 let range = match self.random.below(4) {
