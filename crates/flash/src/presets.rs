@@ -12,8 +12,16 @@ use crate::victims::GcPolicy;
 use crate::wear::WearLevelling;
 
 /// All names.
-pub const NAMES: [&str; 7] =
-    ["eplog-disksim", "was-ssd", "ps-vnand", "nvme-tlc", "nvme-qlc", "plextor-m5pro", "seagate-st1000dm003"];
+pub const NAMES: [&str; 8] = [
+    "eplog-disksim",
+    "was-ssd",
+    "ps-vnand",
+    "nvme-tlc",
+    "nvme-qlc",
+    "plextor-m5pro",
+    "plextor-m5pro-serial",
+    "seagate-st1000dm003",
+];
 
 /// Erases that a block of the SSD of this name is rated for; none where it is no SSD that is known from
 /// inside. Data sheets print drive writes instead, so these are the usual figures of the kind of flash:
@@ -37,6 +45,9 @@ pub fn by_name(name: &str) -> Option<DeviceConfig> {
         "nvme-tlc" => ssd(nvme_tlc()),
         "nvme-qlc" => ssd(nvme_qlc()),
         "plextor-m5pro" => Some(DeviceConfig::BlackBox(plextor_m5pro())),
+        "plextor-m5pro-serial" => {
+            Some(DeviceConfig::BlackBox(BlackBoxOptions { parallel: 1, ..plextor_m5pro() }))
+        }
         "seagate-st1000dm003" => Some(DeviceConfig::Hdd(seagate_st1000dm003())),
         _ => None,
     }

@@ -27,6 +27,25 @@ impl Buffer {
         Self { memory, start, length }
     }
 
+    /// This memory from `start` on, with zeros up to a whole block; copied if it does not begin at a block.
+    pub(crate) fn from_memory(mut memory: Vec<u8>, start: usize) -> Self {
+        if !memory[start..].as_ptr().addr().is_multiple_of(BLOCK_BYTES) {
+            return Self::of(&memory[start..]);
+        }
+        let length = (memory.len() - start).next_multiple_of(BLOCK_BYTES);
+        if memory.capacity() < start + length {
+            // Growing would move it.
+            return Self::of(&memory[start..]);
+        }
+        memory.resize(start + length, 0);
+        Self { memory, start, length }
+    }
+
+    /// The memory, to use again.
+    pub(crate) fn into_memory(self) -> Vec<u8> {
+        self.memory
+    }
+
     /// A copy of these bytes and zeros up to a whole block.
     pub fn of(bytes: &[u8]) -> Self {
         let length = bytes.len().next_multiple_of(BLOCK_BYTES);

@@ -20,6 +20,8 @@ use std::sync::Arc;
 
 /// Batches and summaries in flight; more would only wait in the volume.
 const IN_FLIGHT_MAX: usize = 8;
+/// Written batches whose memory is kept.
+const SPARE_MAX: usize = IN_FLIGHT_MAX + STREAMS;
 /// The stream of what clients write.
 pub(crate) const FRONT: usize = 0;
 /// The stream of what compaction moves.
@@ -66,9 +68,46 @@ struct Open {
 struct Stream {
     open: Option<Open>,
     /// The batch that grows; empty if there is none.
-    batch: Vec<u8>,
+    batch: Growing,
     /// What was issued and is not durable: number, sequence, blocks.
     issued: VecDeque<(u64, u64, u32)>,
+}
+
+/// A batch that grows in the memory that will be written, so that it is not copied once more.
+#[derive(Default)]
+struct Growing {
+    memory: Vec<u8>,
+    /// Where it begins: at a multiple of a block in memory.
+    start: usize,
+}
+
+impl Growing {
+    fn len(&self) -> usize {
+        self.memory.len() - self.start
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..]
+    }
+
+    /// Begins with an empty head, in memory that has room for so many bytes.
+    fn begin(&mut self, mut memory: Vec<u8>, bytes: usize) {
+        memory.clear();
+        memory.reserve(bytes + 2 * BLOCK_BYTES);
+        self.start = memory.as_ptr().align_offset(BLOCK_BYTES);
+        memory.resize(self.start + BATCH_BYTES, 0);
+        self.memory = memory;
+    }
+
+    /// Takes what has grown.
+    fn take(&mut self) -> Buffer {
+        let Self { memory, start } = std::mem::take(self);
+        Buffer::from_memory(memory, start)
+    }
 }
 
 struct Closing {
@@ -106,11 +145,13 @@ pub(crate) struct Log {
     begun: VecDeque<(u64, Option<u64>)>,
     durable: Durable,
     out: Vec<Out>,
+    /// Memory of batches that were written, to use again.
+    spare: Vec<Vec<u8>>,
 }
 
 impl Log {
     pub(crate) fn new(geometry: Geometry, owner: u64, next: Next, epoch: u64) -> Self {
-        let stream = || Stream { open: None, batch: Vec::new(), issued: VecDeque::new() };
+        let stream = || Stream { open: None, batch: Growing::default(), issued: VecDeque::new() };
         Self {
             geometry,
             owner,
@@ -126,6 +167,7 @@ impl Log {
                 ..Durable::default()
             },
             out: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -192,7 +234,7 @@ impl Log {
             if let Some(open) = &stream.open {
                 let start = self.batch_start(open);
                 if address >= start && address < start + wide(stream.batch.len()) {
-                    return Some(&stream.batch[narrow(address - start)..]);
+                    return Some(&stream.batch.bytes()[narrow(address - start)..]);
                 }
             }
         }
@@ -223,13 +265,19 @@ impl Log {
             unreachable!("room was made in a segment");
         };
         if batch.is_empty() {
-            batch.resize(BATCH_BYTES, 0);
+            let most = narrow(self.geometry.batch_bytes_max().max(wide(BATCH_BYTES) + taken));
+            batch.begin(self.spare.pop().unwrap_or_default(), most);
         }
         let slot_start = self.geometry.slot_start(open.slot);
         let offset = u64::from(open.block) * wide(BLOCK_BYTES) + wide(batch.len());
         let address = slot_start + offset;
         let place = Place { sequence: open.sequence, address };
-        Head::new(new.kind, seq, new.until_ms, new.key, new.value).append(batch, place, new.key, new.value);
+        Head::new(new.kind, seq, new.until_ms, new.key, new.value).append(
+            &mut batch.memory,
+            place,
+            new.key,
+            new.value,
+        );
         let units = |bytes: u64| short(narrow(bytes / UNIT_BYTES));
         let entry = Entry {
             hash: new.hash,
@@ -287,7 +335,8 @@ impl Log {
     /// Ends the open segment of a stream.
     fn close(&mut self, stream: usize, slots: &mut Slots) {
         if self.streams[stream].batch.is_empty() {
-            self.streams[stream].batch.resize(BATCH_BYTES, 0);
+            let memory = self.spare.pop().unwrap_or_default();
+            self.streams[stream].batch.begin(memory, BATCH_BYTES);
         }
         self.seal(stream, true);
         if let Some(Open { slot, sequence, entries, .. }) = self.streams[stream].open.take() {
@@ -320,9 +369,9 @@ impl Log {
             record_limit: self.next.record,
             durable: self.durable,
         };
-        head.encode(&mut batch[..BATCH_BYTES]);
-        let buffer = Arc::new(Buffer::of(batch));
-        batch.clear();
+        let start = batch.start;
+        head.encode(&mut batch.memory[start..start + BATCH_BYTES]);
+        let buffer = Arc::new(batch.take());
         open.block += short(buffer.len() / BLOCK_BYTES);
         issued.push_back((number, open.sequence, open.block));
         let sequence = open.sequence;
@@ -339,7 +388,10 @@ impl Log {
 
     /// A write has ended.
     pub(crate) fn ended(&mut self, number: u64, slots: &mut Slots) {
-        self.in_flight.remove(&number);
+        let flying = self.in_flight.remove(&number);
+        // Whoever carried it out may hold it still; then it is not used again.
+        let memory = flying.and_then(|flying| Arc::try_unwrap(flying.buffer).ok()).map(Buffer::into_memory);
+        self.spare.extend(memory.filter(|_| self.spare.len() < SPARE_MAX));
         self.closing.retain(|closing| {
             let ended = closing.footer == Some(number);
             // What was emptied meanwhile stays so.

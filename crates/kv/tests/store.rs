@@ -134,6 +134,35 @@ fn what_is_set_updated_and_deleted_is_so_after_a_restart() {
     assert_eq!(rig.ask(Ask::Count), Ok(Answer::Count(1)));
 }
 
+/// K-04, K-06: without a cache a key is known only by reading it at its address; with one nothing is read.
+#[test]
+fn a_key_is_read_at_its_address_unless_the_cache_knows_it() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    assert_eq!(rig.set("there", &[5; 100]), STORED);
+    // Beyond what is still in memory.
+    for number in 0..40 {
+        rig.set(&format!("other {number}"), &[1; 5000]).unwrap();
+    }
+    let describe = |key: &str| Ask::Describe { key: bytes(key) };
+    let known = Ok(Answer::Described(Some(Description { value_bytes: 100, until_ms: None })));
+    for (cache_keys, reads) in [(0, true), (100, false)] {
+        rig.options.cache_keys = cache_keys;
+        rig.reopen();
+        // The first look fills a cache that there is.
+        assert_eq!(rig.ask(describe("there")), known);
+        let before = rig.store.figures().read_bytes;
+        assert_eq!(rig.ask(describe("there")), known);
+        assert_eq!(rig.store.figures().read_bytes > before, reads, "{cache_keys}");
+        assert_eq!(rig.ask(describe("not there")), Ok(Answer::Described(None)));
+    }
+    // The same address with another key in it is no answer: that record is damaged, not the key's.
+    rig.options.cache_keys = 0;
+    rig.reopen();
+    let at = rig.memory.bytes.windows(5).position(|found| found == b"there").unwrap();
+    rig.memory.bytes[at..at + 5].copy_from_slice(b"THERE");
+    assert!(matches!(rig.ask(describe("there")), Err(Refused::Damaged { .. })));
+}
+
 #[test]
 fn asks_for_one_key_happen_in_their_order() {
     let mut rig = Rig::new(4 << 20, 64 << 10);

@@ -108,8 +108,8 @@ impl Head {
         let crc = checksum(&out[start..], place);
         out[start..start + 4].copy_from_slice(&crc.to_le_bytes());
         out.extend_from_slice(value);
-        let units = out.len().next_multiple_of(16);
-        out.resize(units, 0);
+        let taken = (out.len() - start).next_multiple_of(16);
+        out.resize(start + taken, 0);
     }
 
     /// The head and key of the record at the beginning of these bytes. Of the value nothing is known yet.

@@ -60,9 +60,11 @@ impl Shadow {
 
     /// Gives them back.
     pub fn read(&self, offset: u64, bytes: &mut [u8]) {
-        Self::each(offset, bytes.len(), |piece, at, range| match self.pieces[piece].get(at..at + range.len()) {
-            Some(kept) => bytes[range].copy_from_slice(kept),
-            None => bytes[range].fill(0),
+        Self::each(offset, bytes.len(), |piece, at, range| {
+            match self.pieces[piece].get(at..at + range.len()) {
+                Some(kept) => bytes[range].copy_from_slice(kept),
+                None => bytes[range].fill(0),
+            }
         });
     }
 }

@@ -51,11 +51,17 @@ pub struct Logged {
 
 impl Logged {
     /// Makes a store on the volume and opens it.
-    pub fn new(mut carrier: Carrier, options: Options, value_bytes: usize, places: usize) -> Result<Self, Failure> {
+    pub fn new(
+        mut carrier: Carrier,
+        options: Options,
+        value_bytes: usize,
+        places: usize,
+    ) -> Result<Self, Failure> {
         let volume = carrier.target().volume_bytes();
         let shape = VolumeShape { volume_bytes: volume, segment_bytes: None };
         let made = Create { shape, uuid: [1; 16], secret: Secret([1, 2]) };
-        create(&mut carrier, &made).map_err(|error| Failure::new(format!("the store cannot be made: {error}")))?;
+        create(&mut carrier, &made)
+            .map_err(|error| Failure::new(format!("the store cannot be made: {error}")))?;
         let store = open(&mut carrier, volume, options)
             .map_err(|error| Failure::new(format!("the store cannot be opened: {error}")))?;
         let jobs = (0..places).map(|_| Job { step: Step::Last, open: 0 }).collect();
@@ -113,7 +119,9 @@ impl Logged {
                 Ok(self.jobs[place].open == 0)
             }
             (Step::Last, Answer::Set { stored: true, .. } | Answer::Done) => Ok(true),
-            (_, answer) => Err(Failure::new(format!("the store answered {answer:?}, which nobody asked for"))),
+            (_, answer) => {
+                Err(Failure::new(format!("the store answered {answer:?}, which nobody asked for")))
+            }
         }
     }
 }
@@ -164,12 +172,15 @@ impl Subject for Logged {
         let mut told = std::mem::take(&mut self.told);
         let mut idle = told.is_empty();
         for Told { tag, answer } in told.drain(..) {
-            let answer = answer.map_err(|refused| Failure::new(format!("the store refused a request: {refused}")))?;
+            let answer =
+                answer.map_err(|refused| Failure::new(format!("the store refused a request: {refused}")))?;
             let place = match usize::try_from(tag) {
                 Ok(place) if place < self.jobs.len() => place,
                 Ok(_) | Err(_) => {
                     let whose = self.parts.remove(&tag);
-                    whose.ok_or_else(|| Failure::new(format!("the store answered {tag}, which nobody asked")))?
+                    whose.ok_or_else(|| {
+                        Failure::new(format!("the store answered {tag}, which nobody asked"))
+                    })?
                 }
             };
             if self.answered(place, answer)? {

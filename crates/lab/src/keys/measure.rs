@@ -71,7 +71,8 @@ impl Measured {
 
     /// Share of the records appended that compaction moved.
     pub fn compaction_share(&self) -> Option<f64> {
-        share(self.kept.moved_bytes, self.kept.given_bytes + self.kept.moved_bytes)
+        let appended = self.kept.given_bytes + self.kept.moved_bytes;
+        share(self.kept.moved_bytes, appended).filter(|_| self.kept.given_bytes > 0)
     }
 
     /// Bytes written per byte of users: data, parity, log, metadata.
@@ -112,7 +113,8 @@ impl Measured {
         ];
         figures.extend(self.hit_rate().map(|rate| ("cache_hit_share", rate)));
         let ssd_bytes = self.data_bytes + self.parity_bytes + self.metadata_bytes;
-        figures.extend(share(ssd_bytes, self.kept.given_bytes).map(|bytes| ("ssd_bytes_per_user_byte", bytes)));
+        figures
+            .extend(share(ssd_bytes, self.kept.given_bytes).map(|bytes| ("ssd_bytes_per_user_byte", bytes)));
         figures.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 }
@@ -149,7 +151,11 @@ impl Clock {
 }
 
 /// Loads the keys.
-pub fn load(arguments: &Arguments, scheme: SchemeKind, subject: &mut dyn Subject) -> Result<Measured, Failure> {
+pub fn load(
+    arguments: &Arguments,
+    scheme: SchemeKind,
+    subject: &mut dyn Subject,
+) -> Result<Measured, Failure> {
     let (keys, step) = (arguments.load.keys, subject.load_step());
     let mut from = 0;
     let mut measured = drive(arguments, (scheme, Workload::Set), subject, &mut |subject| {

@@ -208,7 +208,9 @@ impl Arguments {
         if self.layout == Layout::Log {
             return Ok(());
         }
-        if let Some(workload) = self.workload.iter().find(|w| w.scans() || (w.inserts() && **w != Workload::Set)) {
+        if let Some(workload) =
+            self.workload.iter().find(|w| w.scans() || (w.inserts() && **w != Workload::Set))
+        {
             return Err(Failure::new(format!(
                 "--workload {workload}: the layout in-place has neither scans nor keys that come later; take --layout log"
             )));
@@ -236,13 +238,9 @@ impl Arguments {
 
     /// Keys that workloads add to those loaded, at most.
     fn inserted_keys(&self) -> u64 {
-        let share = |workload: &Workload| match workload {
-            Workload::Set => 0,
-            // A twentieth of the requests, and what chance adds to it.
-            other if other.inserts() => self.load.requests / 16 + 1000,
-            _other => 0,
-        };
-        self.workload.iter().map(share).sum()
+        let adding = self.workload.iter().filter(|workload| workload.inserts() && **workload != Workload::Set);
+        // A twentieth of the requests, and what chance adds to it.
+        adding.map(|_| self.load.requests / 16 + 1000).sum()
     }
 }
 
@@ -319,13 +317,21 @@ mod tests {
         for layout in ["log", "in-place"] {
             for scheme in ["raid", "parity-log", "eplog", "elastic", "was"] {
                 for cache in [0, 50, 100] {
-                    let words = format!("{SMALL} --layout {layout} --schemes {scheme} --cache {cache} --workload set,mixed,update,get,f");
+                    let words = format!(
+                        "{SMALL} --layout {layout} --schemes {scheme} --cache {cache} --workload set,mixed,update,get,f"
+                    );
                     let measured = one(&arguments(&words), scheme.parse().unwrap()).unwrap();
                     assert_eq!(measured.len(), 5, "{words}");
                     for row in &measured[1..] {
                         assert_eq!(row.requests, 2000, "{words}");
                         let rate = row.hit_rate().unwrap();
-                        assert!(if cache == 100 { rate > 0.99 } else if cache == 0 { rate == 0.0 } else { rate > 0.3 });
+                        assert!(if cache == 100 {
+                            rate > 0.99
+                        } else if cache == 0 {
+                            rate == 0.0
+                        } else {
+                            rate > 0.3
+                        });
                     }
                     let update = &measured[2];
                     assert!(update.data_bytes > 0 && update.parity_bytes + update.log_bytes > 0, "{words}");
@@ -347,7 +353,9 @@ mod tests {
 
     #[test]
     fn virtual_time_is_the_same_for_the_same_seed() {
-        let words = format!("{SMALL} --workload mixed --device simulated --layout in-place --no-commits --cache 25 --schemes eplog --rewrites log");
+        let words = format!(
+            "{SMALL} --workload mixed --device simulated --layout in-place --no-commits --cache 25 --schemes eplog --rewrites log"
+        );
         let (one, again) = (figures(&arguments(&words)).unwrap(), figures(&arguments(&words)).unwrap());
         assert_eq!(one, again);
         let rate = one.iter().find(|(name, _)| name == "requests_per_second").unwrap().1;
@@ -356,7 +364,11 @@ mod tests {
 
     #[test]
     fn what_the_papers_store_cannot_do_is_refused() {
-        for words in ["--layout in-place --workload e", "--layout in-place --workload d", "--layout in-place --pair-size 5000"] {
+        for words in [
+            "--layout in-place --workload e",
+            "--layout in-place --workload d",
+            "--layout in-place --pair-size 5000",
+        ] {
             assert!(arguments(words).check().is_err(), "{words}");
         }
     }

@@ -39,7 +39,8 @@ pub fn print(arguments: &Arguments, m: &Measured) {
             m.volume_per_byte().unwrap_or(0.0)
         ));
     }
-    let percent = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
+    let percent =
+        |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
     output::line(format_args!(
         "        cache hits {}, moved by compaction {} of what was appended; index and cache {}",
         percent(m.hit_rate()),

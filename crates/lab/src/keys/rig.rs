@@ -9,12 +9,12 @@ use crate::options::discards::Discards;
 use crate::simulated::SimulatedSet;
 use crate::subject::array::{ArrayTarget, Payload};
 use crate::subject::build::{
-    DeviceKind, Kind, Room, Sized, build, build_on, code_or_default, log_count, size,
+    DeviceKind, Kind, LocalArray, LocalSet, Room, Sized, build, build_on, code_or_default, log_count, size,
 };
 use crate::subject::fit;
 use crate::subject::target::Target;
 use array::{Content, EngineOptions};
-use block::Geometry;
+use block::{DevIndex, Geometry};
 use flash::{Device, presets};
 use format::{Consistency, LayoutKind, SchemeKind};
 use kv::Options;
@@ -89,14 +89,20 @@ fn room(arguments: &Arguments, geometry: Geometry, volume_bytes: u64) -> Room {
     let stripes = volume_bytes.div_ceil(super::wide(geometry.data_count()) * CHUNK_BYTES);
     let chunks_of_pair = super::wide(arguments.load.pair_size).div_ceil(CHUNK_BYTES);
     let (spare_chunks, updates) = if arguments.no_commits {
-        let chunks = arguments.load.requests.saturating_mul(super::wide(arguments.workload.len())) * chunks_of_pair;
+        let chunks =
+            arguments.load.requests.saturating_mul(super::wide(arguments.workload.len())) * chunks_of_pair;
         // Updates stay on their device, and the most popular key is on one.
         (chunks * 2 / devices + 4096, chunks)
     } else {
         let spare = stripes * arguments.spare / 100;
         (spare, spare * devices)
     };
-    Room { volume_bytes, spare_chunks, log_blocks: updates.max(1024) * 5 / 4 + 1, sized_by: "--keys or --pair-size" }
+    Room {
+        volume_bytes,
+        spare_chunks,
+        log_blocks: updates.max(1024) * 5 / 4 + 1,
+        sized_by: "--keys or --pair-size",
+    }
 }
 
 fn engine_options(arguments: &Arguments, scheme: SchemeKind) -> EngineOptions {
@@ -124,7 +130,9 @@ fn target(arguments: &Arguments, scheme: SchemeKind, sized: &Sized) -> Result<Bo
         };
         let less = "--keys or --pair-size, or --device null";
         fit::check_made(&sized.config, &options, device_bytes, 1, less)?;
-        Ok(Box::new(ArrayTarget::new(build(kind, sized, options)?, payload)))
+        let mut array = build(kind, sized, options)?;
+        touch(&mut array, sized);
+        Ok(Box::new(ArrayTarget::new(array, payload)))
     };
     match arguments.device {
         Devices::Memory => local(DeviceKind::Memory, Payload::Any),
@@ -132,6 +140,18 @@ fn target(arguments: &Arguments, scheme: SchemeKind, sized: &Sized) -> Result<Bo
         Devices::Simulated => {
             let array = build_on(simulated(arguments, sized)?, sized, "simulated".to_owned(), options)?;
             Ok(Box::new(ArrayTarget::simulated(array, SimulatedSet::now_ns)))
+        }
+    }
+}
+
+/// Makes memory devices resident, so that no page fault falls into the measurement.
+fn touch(array: &mut LocalArray, sized: &Sized) {
+    if let LocalSet::Memory(set) = array.devices().inner_mut() {
+        for dev in (0..u16::MAX).take(sized.sizes_bytes().len()) {
+            for page in set.bytes_mut(DevIndex::new(dev)).chunks_exact_mut(4096) {
+                // Writing back what is there makes the page resident.
+                page[0] = std::hint::black_box(page[0]);
+            }
         }
     }
 }
