@@ -44,3 +44,4 @@ python:
 
 clean:
 	$(CARGO) clean
+	rm -rf python/target

@@ -239,3 +239,10 @@ def test_policies_and_options_that_mean_nothing_together_are_refused(zipf: Trace
         elastripe.place(zipf, placement="hot")
     with pytest.raises(NotImplementedError):
         elastripe.place(zipf, placement=elastripe.PlacementPolicy())
+
+
+def test_a_million_chunk_writes_with_a_built_in_policy(zipf: Trace) -> None:
+    result = elastripe.place(zipf, placement="sepbit", unit_size="64KiB", passes=50)
+    assert result["user_chunks_written"] == 1_000_000 and result["cpu"]["chunk_writes_per_second"] > 0
+    once = elastripe.place(zipf, placement="sepbit", unit_size="64KiB")
+    assert result["gc_chunks_rewritten"] > 49 * once["gc_chunks_rewritten"]

@@ -63,7 +63,7 @@ pub fn read(
     let progress = sequence.progress();
     shown.begin("read", progress.total_bytes().unwrap_or(0))?;
     let mut requests = Vec::new();
-    while let Some(request) = sequence.next() {
+    for request in sequence.by_ref() {
         requests.push(request?);
         if requests.len().is_multiple_of(usize::try_from(REQUESTS_PER_LOOK)?) {
             shown.show(progress.consumed_bytes())?;
