@@ -2,6 +2,7 @@
 
 mod eplog;
 mod eplog_headlines;
+mod placement;
 mod points;
 mod quantities;
 mod reckoned;
