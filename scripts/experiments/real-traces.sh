@@ -62,6 +62,12 @@ options() {
     elastic-own) echo --scheme elastic --p-wait never --group-chunks "$2" --gc-group own ;;
     was-2) echo --scheme was ;;
     sepbit) echo --scheme was --placement sepbit ;;
+    midas) echo --scheme was --placement midas ;;
+    midas-4) echo --scheme was --placement midas --midas-groups 4 ;;
+    *-root) options "${1%-root}" "$2"; echo --gc cost-benefit-root ;;
+    *-age) options "${1%-age}" "$2"; echo --gc age ;;
+    *-windowed) options "${1%-windowed}" "$2"; echo --gc windowed ;;
+    *-choices) options "${1%-choices}" "$2"; echo --gc d-choices ;;
   esac
 }
 
@@ -120,7 +126,8 @@ real_traces() {
     cat "$work/line"
     named=()
     for file in "${files[@]}"; do named+=(--trace "$file"); done
-    for row in elastic-full elastic-unit elastic-own was-2 sepbit elastic-cb was-2-cb sepbit-cb; do
+    for row in elastic-full elastic-unit elastic-own was-2 sepbit midas midas-4 elastic-own-cb was-2-cb sepbit-cb midas-cb midas-4-cb \
+      sepbit-root midas-root midas-4-root elastic-unit-age elastic-unit-windowed elastic-unit-choices sepbit-windowed; do
       replay "$name" $row "${named[@]}" --device-size "$size" --fill
     done
   done

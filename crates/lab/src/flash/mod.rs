@@ -2,6 +2,7 @@
 
 pub mod config;
 mod picture;
+mod placed;
 mod report;
 mod workload;
 
@@ -59,6 +60,8 @@ pub(crate) struct RunArguments {
     workload: Source,
     #[command(flatten)]
     device: DeviceOptions,
+    #[command(flatten)]
+    placed: placed::PlacedOptions,
     /// Share of the logical pages that is used; the others are never written.
     #[arg(long, default_value_t = 1.0, value_name = "SHARE")]
     utilization: f64,
@@ -109,6 +112,16 @@ fn cpu_seconds() -> f64 {
 
 fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
     let config = arguments.checked_config()?;
+    if arguments.placed.placement.is_some() {
+        if arguments.plot.target()?.is_some() {
+            return Err(Failure::new(
+                "--plot: found with --placement, which only counts and has nothing to draw",
+            ));
+        }
+        let report = placed::measure(arguments, &config)?;
+        output::line(if arguments.json { format!("{report:#}") } else { placed::text(&report) });
+        return Ok(0);
+    }
     let (plot, plotted) = (arguments.plot.target()?, picture::parts(&arguments.plot, &config)?);
     let done = written(arguments, config, None, Shown::Nothing)?;
     let report = done.report(arguments);
@@ -121,7 +134,11 @@ fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
 
 /// Runs what the arguments say; what was counted, as JSON. For experiments.
 pub(crate) fn measure(arguments: &RunArguments) -> Result<Value, Failure> {
-    let done = written(arguments, arguments.checked_config()?, None, Shown::Nothing)?;
+    let config = arguments.checked_config()?;
+    if arguments.placed.placement.is_some() {
+        return placed::measure(arguments, &config);
+    }
+    let done = written(arguments, config, None, Shown::Nothing)?;
     Ok(done.report(arguments).json())
 }
 

@@ -4,6 +4,7 @@ mod beyond;
 mod eplog;
 mod eplog_headlines;
 mod pairs;
+mod placement;
 mod points;
 mod quantities;
 mod reckoned;

@@ -2,6 +2,7 @@
 
 use super::super::declare::{Axis, Engine, Experiment, Grid, Plot, Point, Quantity, column, point};
 use super::eplog::WAS_LOADS;
+use super::placement::{PUBLIC_SIMULATORS, TABLE_SIZES};
 use super::points::WAS_SHAPES;
 use super::{quantities, reckoned, stock};
 
@@ -13,7 +14,7 @@ const ELASTIC: &[(&str, &str)] = &[("row", "elastic")];
 
 /// `elastic` lets a stripe's chunks wait for 200 ms of the trace, `-full` until it is full, `-unit` until a
 /// unit is, which is the buffer that `was` has for each group; `-own` gives what is collected units of its
-/// own; `-cb` collects by cost-benefit.
+/// own; `-cb` collects by cost-benefit, `-root` by that with the root of the age.
 const PLACEMENTS: &[Point] = &[
     point("elastic", "--scheme elastic"),
     point("elastic-full", "--scheme elastic --p-wait never"),
@@ -29,6 +30,14 @@ const PLACEMENTS: &[Point] = &[
     point("elastic-cb", "--scheme elastic --gc cost-benefit"),
     point("was-2-cb", "--scheme was --groups 2 --gc cost-benefit"),
     point("sepbit-cb", "--scheme was --placement sepbit --gc cost-benefit"),
+    point("sepbit-root", "--scheme was --placement sepbit --gc cost-benefit-root"),
+    point("midas", "--scheme was --placement midas"),
+    point("midas-cb", "--scheme was --placement midas --gc cost-benefit"),
+    point("midas-root", "--scheme was --placement midas --gc cost-benefit-root"),
+    point("midas-4-root", "--scheme was --placement midas --midas-groups 4 --gc cost-benefit-root"),
+    point("elastic-unit-age", "--scheme elastic --p-wait never --group-chunks {unit} --gc age"),
+    point("elastic-unit-windowed", "--scheme elastic --p-wait never --group-chunks {unit} --gc windowed"),
+    point("elastic-unit-d-choices", "--scheme elastic --p-wait never --group-chunks {unit} --gc d-choices"),
 ];
 
 static PLACEMENT: Grid = Grid {
@@ -224,9 +233,9 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Chunks rewritten by GC",
         source: "WAS, figure 7",
         setup: "WAS's array on null devices, one request at a time, at the times of the trace. Beside the paper's schemes the same with full \
-                stripes, with collected chunks in units of their own, by HCA, by SepBIT, and by cost-benefit. The paper's model of what \
+                stripes, with collected chunks in units of their own, by HCA, by SepBIT, by MiDAS, and by cost-benefit. Beside it ours on the configurations of public simulators. The paper's model of what \
                 collecting a unit costs (W-37) is beside.",
-        grids: &[&PLACEMENT, &COLLECTION_COST],
+        grids: &[&PLACEMENT, &COLLECTION_COST, &PUBLIC_SIMULATORS],
         plots: &[
             Plot {
                 title: "Rewritten by GC, RAID-5 (7+1)",
@@ -346,7 +355,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "GLRU beside HCA",
         source: "WAS, figure 13",
         setup: "The rows of X-16 whose hot chunks GLRU or HCA tells.",
-        grids: &[&PLACEMENT],
+        grids: &[&PLACEMENT, &TABLE_SIZES],
         plots: &[Plot {
             title: "Rewritten by GC with GLRU and HCA",
             grid: "placement",
@@ -357,7 +366,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
             label: "chunks rewritten",
             bands: &[],
         }],
-        missing: &["K, N, the probability of insertion and the thresholds as options of an array"],
+        missing: &[],
         evidence: "docs/measurements.md#garbage-collection-of-elastic-stripes-was-figures-7-and-13-sepbit",
     },
 ];
