@@ -130,7 +130,7 @@ impl Ledger {
                 let fits = if state.is_some() { answer == "+OK" } else { [":0", ":1"].contains(&&*answer) };
                 assert!(fits, "a change was answered by {answer}");
                 let may = self.may(number);
-                // Answers come in the order of the changes, so what was acknowledged is the first of its like.
+                // Answers come in the order of changes, so what was acknowledged is the first of its kind.
                 let at = may.iter().skip(1).position(|found| *found == state).unwrap() + 1;
                 may.drain(..at);
                 acknowledged.fetch_add(1, Ordering::Relaxed);

@@ -105,7 +105,8 @@ pub static COMMANDS: [Spec; 58] = [
     spec(("waitaof", 4), HERE, NONE, (GENERIC, "7.2.0"), alone(keys::waitaof), "Waits until what was acknowledged is durable."),
 ];
 
-/// A command by its name, and its place in the table. It is mostly the one that came before, which is at `last`.
+/// A command by its name, and its place in the table. It is mostly the one that came before, which is at
+/// `last`.
 pub fn find(name: &[u8], last: Option<usize>) -> Option<(usize, &'static Spec)> {
     let same = |place: &usize| COMMANDS[*place].name.as_bytes().eq_ignore_ascii_case(name);
     let place = last.filter(same).or_else(|| place_in(&COMMANDS, name))?;
