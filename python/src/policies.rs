@@ -259,7 +259,8 @@ impl PyVictims {
 impl VictimPolicy for PyVictims {
     fn pick(&mut self, units: &dyn Units, now: u64) -> Option<UnitId> {
         let (rows, ids, capacity) = (&mut self.rows, &mut self.ids, units.capacity());
-        (rows.clear(), ids.clear());
+        rows.clear();
+        ids.clear();
         for id in (0..units.count()).map(UnitId::new) {
             let Some(state) = units.state(id).filter(|state| state.valid < capacity) else { continue };
             for number in [id.get(), state.valid, state.written, state.class.get().into()] {
