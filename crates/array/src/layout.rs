@@ -20,6 +20,9 @@ pub struct Layout {
     columns: Vec<u8>,
 }
 
+/// The devices of the columns of a stripe among so many.
+type Row = fn(u64, usize) -> Vec<u8>;
+
 /// The devices of the columns of a stripe, data, then parity.
 #[derive(Clone, Copy)]
 pub struct Devices<'a>(&'a [u8]);
@@ -36,7 +39,7 @@ impl Layout {
     /// Builds the map. `Spread` falls back to `Rotate` above `SPREAD_DEVICES_MAX` devices.
     pub fn new(kind: LayoutKind, geometry: Geometry) -> Self {
         let n = geometry.device_count();
-        let (period, row_of): (u64, fn(u64, usize) -> Vec<u8>) = match kind {
+        let (period, row_of): (u64, Row) = match kind {
             LayoutKind::Spread if n <= SPREAD_DEVICES_MAX => ((1..=n as u64).fold(1, lcm), spread_row),
             LayoutKind::Spread | LayoutKind::Rotate => (n as u64, rotate_row),
             LayoutKind::Fixed => (1, |_, n| rotate_row(0, n)),
