@@ -1,5 +1,5 @@
-//! Grids beyond the papers' own, which stand beside those of their experiments: other drives, both papers' ideas
-//! together, and what a reading of ours costs.
+//! Grids beyond the papers' own, which stand beside those of their experiments: other drives, both papers'
+//! ideas together, and what a reading of ours costs.
 
 use super::super::declare::{Axis, Engine, Grid, Quantity, Scaled, column, point};
 use super::points::SCHEMES;
@@ -152,8 +152,8 @@ pub static EPLOG_STREAMS: Grid = with_small_ssds(
     ],
 );
 
-/// With a part of the mapping table in memory (P-04, A-42): 65,536 entries of 8 bytes. Shorter runs have SSDs as large,
-/// as smaller ones have no blocks for translation pages.
+/// With a part of the mapping table in memory (P-04, A-42): 65,536 entries of 8 bytes. Shorter runs have
+/// SSDs as large, as smaller ones have no blocks for translation pages.
 pub static MAPPING: Grid = with_small_ssds(
     "mapping-cache",
     "--scheme raid --geometry 6+1 --chunk-size 16KiB --ssd ps-vnand --ssd-size 1GiB --fill --writes-only --queue-depth 4 --check",
