@@ -22,10 +22,9 @@ python=$folder/venv/bin/python
 cat > "$folder/cluster.py" <<'PYTHON'
 """A server with two workers of one core each, until the standard input ends."""
 import sys
-from pathlib import Path
 from hyperqueue.cluster import LocalCluster, WorkerConfig
 
-with LocalCluster(server_dir=Path(sys.argv[1])) as cluster:
+with LocalCluster(server_dir=sys.argv[1]) as cluster:
     for _ in range(2):
         cluster.start_worker(WorkerConfig(cores=1))
     print("up", flush=True)

@@ -20,6 +20,9 @@ pub struct Layout {
     columns: Vec<u8>,
 }
 
+/// The devices of the columns of a stripe among so many.
+type Row = fn(u64, usize) -> Vec<u8>;
+
 /// The devices of the columns of a stripe, data, then parity.
 #[derive(Clone, Copy)]
 pub struct Devices<'a>(&'a [u8]);
@@ -36,21 +39,17 @@ impl Layout {
     /// Builds the map. `Spread` falls back to `Rotate` above `SPREAD_DEVICES_MAX` devices.
     pub fn new(kind: LayoutKind, geometry: Geometry) -> Self {
         let n = geometry.device_count();
-        let rows: Vec<Vec<u8>> = match kind {
-            LayoutKind::Spread if n <= SPREAD_DEVICES_MAX => {
-                (0..(1..=n as u64).fold(1, lcm)).map(|stripe| spread_row(stripe, n)).collect()
-            }
-            LayoutKind::Spread | LayoutKind::Rotate => {
-                (0..n as u64).map(|stripe| rotate_row(stripe, n)).collect()
-            }
-            LayoutKind::Fixed => vec![rotate_row(0, n)],
+        let (period, row_of): (u64, Row) = match kind {
+            LayoutKind::Spread if n <= SPREAD_DEVICES_MAX => ((1..=n as u64).fold(1, lcm), spread_row),
+            LayoutKind::Spread | LayoutKind::Rotate => (n as u64, rotate_row),
+            LayoutKind::Fixed => (1, |_, n| rotate_row(0, n)),
         };
-        let period = rows.len() as u64;
         let mut devices = Vec::with_capacity(period as usize * n);
         let mut columns = vec![0u8; period as usize * n];
-        for (stripe, row) in rows.into_iter().enumerate() {
+        for stripe in 0..period {
+            let row = row_of(stripe, n);
             for (column, &dev) in row.iter().enumerate() {
-                columns[stripe * n + dev as usize] = column as u8;
+                columns[stripe as usize * n + dev as usize] = column as u8;
             }
             devices.extend(row);
         }

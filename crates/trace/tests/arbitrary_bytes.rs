@@ -15,7 +15,7 @@ fn read_all_ways(content: &[u8]) -> Vec<Vec<Request>> {
     for format in formats {
         for blkparse_action in [BlkparseAction::Auto, BlkparseAction::Queue, BlkparseAction::Issue] {
             for skip_bad_lines in [SkipPolicy::Fail, SkipPolicy::Skip { limit: u64::MAX }] {
-                let options = ReadOptions { format, skip_bad_lines, blkparse_action };
+                let options = ReadOptions { format, skip_bad_lines, blkparse_action, columns: None };
                 let source = Box::new(std::io::Cursor::new(content.to_vec()));
                 let Ok(mut reader) = TraceReader::from_reader("t", source, &options) else { continue };
                 let mut requests = Vec::new();

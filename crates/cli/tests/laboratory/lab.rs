@@ -241,7 +241,10 @@ fn cells_of_another_build_and_damaged_ones_are_not_used() {
     assert_eq!((&short["cells"], &short["other_builds"]), (&17.into(), &serde_json::json!([])));
     done(&["report", "--all-builds", "--out", out]);
     let whole = json(&folder.path().join("report.json"));
-    assert_eq!((&whole["cells"], &whole["other_builds"][0]["build"]), (&18.into(), &"0123456789abcdef".into()));
+    assert_eq!(
+        (&whole["cells"], &whole["other_builds"][0]["build"]),
+        (&18.into(), &"0123456789abcdef".into())
+    );
     assert!(fs::read_to_string(folder.path().join("report.html")).unwrap().contains("of other builds"));
 }
 

@@ -384,7 +384,8 @@ fn a_mapping_table_that_is_cached_costs_pages() {
 fn fixed_parity_stays_on_the_last_devices() {
     let (_folder, trace) = skewed();
     for scheme in ["raid", "parity-log", "eplog"] {
-        let words = ["replay", "--trace", &trace, "--device", "memory", "--verify", "--scheme", scheme, "--json"];
+        let words =
+            ["replay", "--trace", &trace, "--device", "memory", "--verify", "--scheme", scheme, "--json"];
         let more = ["--geometry", "3+2", "--layout", "fixed", "--head", "3000", "--compact"];
         let commit: &[&str] = if scheme == "raid" { &[] } else { &["--commit-every", "1000"] };
         let output = elastripe(&[&words[..], &more, commit].concat());

@@ -72,11 +72,11 @@ fn convert_keeps_what_the_format_can_say_and_leaves_nothing_behind_on_errors() {
 fn own_columns_xz_and_the_standard_input_are_read() {
     // `ts_us,dev,op,offset,len`, a write of 8 KiB at 4 KiB and a read of 512 bytes at 0, as xz has it.
     const XZ: [u8; 108] = [
-        253, 55, 122, 88, 90, 0, 0, 4, 230, 214, 180, 70, 2, 0, 33, 1, 22, 0, 0, 0, 116, 47, 229, 163, 1, 0, 51, 116,
-        115, 95, 117, 115, 44, 100, 101, 118, 44, 111, 112, 44, 111, 102, 102, 115, 101, 116, 44, 108, 101, 110, 10,
-        48, 44, 48, 44, 87, 44, 52, 48, 57, 54, 44, 56, 49, 57, 50, 10, 57, 44, 48, 44, 82, 44, 48, 44, 53, 49, 50, 10,
-        0, 153, 120, 173, 55, 64, 163, 204, 61, 0, 1, 76, 52, 151, 65, 254, 93, 31, 182, 243, 125, 1, 0, 0, 0, 0, 4,
-        89, 90,
+        253, 55, 122, 88, 90, 0, 0, 4, 230, 214, 180, 70, 2, 0, 33, 1, 22, 0, 0, 0, 116, 47, 229, 163, 1, 0,
+        51, 116, 115, 95, 117, 115, 44, 100, 101, 118, 44, 111, 112, 44, 111, 102, 102, 115, 101, 116, 44,
+        108, 101, 110, 10, 48, 44, 48, 44, 87, 44, 52, 48, 57, 54, 44, 56, 49, 57, 50, 10, 57, 44, 48, 44,
+        82, 44, 48, 44, 53, 49, 50, 10, 0, 153, 120, 173, 55, 64, 163, 204, 61, 0, 1, 76, 52, 151, 65, 254,
+        93, 31, 182, 243, 125, 1, 0, 0, 0, 0, 4, 89, 90,
     ];
     let scratch = tempfile::tempdir().unwrap();
     let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
@@ -87,7 +87,8 @@ fn own_columns_xz_and_the_standard_input_are_read() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let counts = info(&[&words[..], if format == "csv" { &[] } else { &columns }].concat());
         assert_eq!(counts["format"], format);
-        let numbers = ["/requests", "/write_bytes", "/read_bytes", "/duration_us"].map(|key| number(&counts, key));
+        let numbers =
+            ["/requests", "/write_bytes", "/read_bytes", "/duration_us"].map(|key| number(&counts, key));
         assert_eq!(numbers, [2, 8192, 512, 9], "{format}");
     }
     refused(&["trace", "info", "--columns", "ts,op,lba", &path("own.txt")], "op, an address and a length");
@@ -113,7 +114,10 @@ fn own_columns_xz_and_the_standard_input_are_read() {
 fn files_are_held_against_what_is_published_of_a_collection() {
     let all = elastripe(&["trace", "published"]);
     let text = String::from_utf8_lossy(&all.stdout).into_owned();
-    assert!(all.status.success() && text.contains("UMass Trace Repository") && text.contains("--columns"), "{text}");
+    assert!(
+        all.status.success() && text.contains("UMass Trace Repository") && text.contains("--columns"),
+        "{text}"
+    );
     let scratch = tempfile::tempdir().unwrap();
     let path = scratch.path().join("t.csv");
     std::fs::write(&path, TRACE).unwrap();

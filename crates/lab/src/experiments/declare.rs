@@ -153,8 +153,8 @@ pub enum Source {
         /// The last of them, which count.
         counted: u64,
     },
-    /// What an application with pages of 16 KiB writes into such a share, so many times the share; sets the same
-    /// names.
+    /// What an application with pages of 16 KiB writes into such a share, so many times the share; sets the
+    /// same names.
     Application {
         /// A profile that takes a range.
         profile: Profile,

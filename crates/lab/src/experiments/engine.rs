@@ -180,9 +180,10 @@ fn two_numbers(cell: &Cell, expected: &str) -> Result<[u64; 2], Failure> {
     numbers.ok_or_else(|| Failure::new(format!("found {:?}, expected {expected}", cell.words.join(" "))))
 }
 
-/// Log and parity chunks of new writes whose chunks may go to any device: of a request whole stripes are
-/// written as such, the rest takes one log stripe, and in the end all chunks lie in full stripes. With a
-/// buffer of stripes all but what is in it at the end are whole. The words are data and parity chunks of a stripe.
+/// Log and parity chunks of new writes whose chunks may go to any device: of a request whole stripes
+/// are written as such, the rest takes one log stripe, and in the end all chunks lie in full stripes. With
+/// a buffer of stripes all but what is in it at the end are whole. The words are data and parity chunks of
+/// a stripe.
 fn free_placement(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
     let [columns, parities] = two_numbers(cell, "data and parity chunks of a stripe")?;
     let (requests, _) = load.requests(cell.scale, cell.seed)?;

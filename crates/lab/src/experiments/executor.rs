@@ -1,7 +1,8 @@
-//! Cells on the workers of a HyperQueue server: a task is this program, run for one cell into the shared folder.
+//! Cells on the workers of a HyperQueue server: a task is this program, run for one cell into the shared
+//! folder.
 //!
-//! Which worker runs what is HyperQueue's business. A cell is there or not, whoever died when; so what is missing after
-//! a round is submitted again.
+//! Which worker runs what is HyperQueue's business. A cell is there or not, whoever died when; so what is
+//! missing after a round is submitted again.
 
 use super::cells::Cell;
 use super::folder::Folder;

@@ -190,7 +190,8 @@ struct ReportArguments {
     /// Cells of this scale, if there are several.
     #[arg(long, value_name = "SHARE")]
     scale: Option<Scale>,
-    /// Take cells that other builds of the program left where this one has none; the report says which builds.
+    /// Take cells that other builds of the program left where this one has none; the report says which
+    /// builds.
     #[arg(long)]
     all_builds: bool,
 }

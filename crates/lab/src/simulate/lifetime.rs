@@ -6,17 +6,6 @@ use serde_json::{Value, json};
 
 const YEAR_SECONDS: f64 = 365.25 * 86_400.0;
 
-/// What years are reckoned from, beside erases.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Rating {
-    /// Erases that a block is rated for.
-    pub erases: u32,
-    /// Blocks of an SSD.
-    pub blocks: u32,
-    /// From the first to the last request of the trace; none if it has no times.
-    pub trace_us: Option<u64>,
-}
-
 /// Years of the most worn SSD.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Lifetime {

@@ -1,6 +1,5 @@
 //! What a run came to.
 
-use super::lifetime::Rating;
 use super::rebuild::Rebuilt;
 use crate::drive::phase::Phase;
 use flash::{Counters, WearSpread};
@@ -24,6 +23,17 @@ pub struct Stretch {
     pub devices: Vec<DeviceFigures>,
     /// How long it took.
     pub virtual_ns: u64,
+}
+
+/// What years are reckoned from, beside erases.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rating {
+    /// Erases that a block is rated for.
+    pub erases: u32,
+    /// Blocks of an SSD.
+    pub blocks: u32,
+    /// From the first to the last request of the trace; none if it has no times.
+    pub trace_us: Option<u64>,
 }
 
 /// A whole run.

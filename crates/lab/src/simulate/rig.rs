@@ -1,8 +1,7 @@
 //! One run: devices, array, the fill, the trace.
 
 use super::Arguments;
-use super::lifetime::Rating;
-use super::outcome::{DeviceFigures, Outcome, Stretch};
+use super::outcome::{DeviceFigures, Outcome, Rating, Stretch};
 use crate::drive::driver::{Driver, Pace};
 use crate::drive::load::Loaded;
 use crate::drive::phase::{Phase, fill_bytes, fill_requests, phase};

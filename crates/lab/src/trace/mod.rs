@@ -45,8 +45,8 @@ pub struct Reading {
     /// Format of the trace: csv, spc, msr, fiu, blkparse or fio; detected if not given.
     #[arg(long, value_parser = parse_format)]
     format: Option<Format>,
-    /// Columns of a text in none of these, such as ts,op,lba,sectors; of ts (seconds), ts_ms, ts_us, ts_100ns, ts_ns,
-    /// op, lba, offset, block, len, sectors, blocks, dev, and - for what is passed over.
+    /// Columns of a text in none of these, such as ts,op,lba,sectors; of ts (seconds), ts_ms, ts_us,
+    /// ts_100ns, ts_ns, op, lba, offset, block, len, sectors, blocks, dev, and - for what is passed over.
     #[arg(long, value_name = "NAMES", conflicts_with = "format")]
     columns: Option<Columns>,
     /// Count lines that are not understood and pass over them, instead of stopping at the first.

@@ -1,5 +1,5 @@
-//! `trace published`: the collections that papers use, where they are, and how to read them; and whether files
-//! are what is published.
+//! `trace published`: the collections that papers use, where they are, and how to read them; and whether
+//! files are what is published.
 
 use super::{Reading, named};
 use crate::Exit;

@@ -1,7 +1,7 @@
 //! Text in columns that the caller names, for forms that no reader of ours knows.
 //!
-//! Fields are separated by commas, semicolons or tabs if the first line has one, else by blanks. Lines in front of the
-//! first request that have no number where one is due are headings and are passed over.
+//! Fields are separated by commas, semicolons or tabs if the first line has one, else by blanks. Lines in
+//! front of the first request that have no number where one is due are headings and are passed over.
 
 use crate::error::excerpt;
 use crate::fields::{number, seconds_us, small};

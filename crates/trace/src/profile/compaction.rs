@@ -1,14 +1,14 @@
-//! Writes as updates of records in a log-structured merge store leave them at a volume, such as YCSB on Cassandra
-//! (P-19): no model of any trace.
+//! Writes as updates of records in a log-structured merge store leave them at a volume, such as YCSB on
+//! Cassandra (P-19): no model of any trace.
 //!
-//! A quarter of the range is what the records take, 1 KiB each; updates are Zipf-distributed with exponent 0.99. An
-//! update goes to a commit log that goes round in a twentieth of the range; after updates of an eighth of
-//! the records' space the memory table becomes a file. Where four files are of one size (0.5 to 1.5 of their
-//! mean, Cassandra's size-tiered compaction), they become one, of as many records as so many updates make
-//! different on average, and the old ones are deleted. Files take free pages from where the last one ended,
-//! round the range, so that without TRIM every page is in use sooner or later (P-22). Where a file finds no
-//! room, all become one, whose parts are deleted before it is written. Requests have 512 KiB at most; log and
-//! files are written side by side.
+//! A quarter of the range is what the records take, 1 KiB each; updates are Zipf-distributed with exponent
+//! 0.99. An update goes to a commit log that goes round in a twentieth of the range; after updates of an
+//! eighth of the records' space the memory table becomes a file. Where four files are of one size (0.5 to
+//! 1.5 of their mean, Cassandra's size-tiered compaction), they become one, of as many records as so many
+//! updates make different on average, and the old ones are deleted. Files take free pages from where the
+//! last one ended, round the range, so that without TRIM every page is in use sooner or later (P-22). Where
+//! a file finds no room, all become one, whose parts are deleted before it is written. Requests have 512
+//! KiB at most; log and files are written side by side.
 
 use super::warehouse::PAGE_BYTES;
 use crate::random::Clock;
@@ -52,7 +52,8 @@ pub(super) struct Compaction {
 }
 
 impl Compaction {
-    /// `range_pages` are at least `warehouse::PAGES_MIN`; none above 2^28 pages, of which a bitmap would be large.
+    /// `range_pages` are at least `warehouse::PAGES_MIN`; none above 2^28 pages, of which a bitmap would be
+    /// large.
     pub(super) fn new(range_pages: u64, request_count: u64, seed: u64) -> Option<Self> {
         let pages = u32::try_from(range_pages).ok().filter(|&pages| pages <= 1 << 28)?;
         let log_pages = u64::from(pages / 20);

@@ -146,7 +146,8 @@ pub struct GenerateOptions {
     pub request_count: Option<u64>,
     /// Same seed, same trace.
     pub seed: u64,
-    /// Bytes of the address range, for profiles that have none of their own; `None` for [`RANGE_BYTES_DEFAULT`].
+    /// Bytes of the address range, for profiles that have none of their own; `None` for
+    /// [`RANGE_BYTES_DEFAULT`].
     pub range_bytes: Option<u64>,
 }
 

@@ -1,9 +1,10 @@
 //! Writes as a TPC-C run on a database with pages leaves them at a volume (P-18): no model of any trace.
 //!
-//! What the specification of TPC-C gives is taken from it (revision 5.11, sections 1.2, 1.3, 2.1.6, 5.2.3): 40 warehouses;
-//! rows of 306 bytes of stock, 655 of a customer, 54 of an order line; items and customers drawn by NURand; of
-//! 100 transactions 45 new orders of ten lines and 43 payments and 4 deliveries of ten orders. So of 537
-//! pages that these make dirty 450 are stock, 83 customers, and 4 lie at the end of what grows.
+//! What the specification of TPC-C gives is taken from it (revision 5.11, sections 1.2, 1.3, 2.1.6, 5.2.3):
+//! 40 warehouses; rows of 306 bytes of stock, 655 of a customer, 54 of an order line; items and customers
+//! drawn by NURand; of 100 transactions 45 new orders of ten lines and 43 payments and 4 deliveries of ten
+//! orders. So of 537 pages that these make dirty 450 are stock, 83 customers, and 4 lie at the end of what
+//! grows.
 //!
 //! What a database makes of it is assumed, after what the manual of MySQL 5.7 says of InnoDB: pages of 16 KiB
 //! are flushed in batches of 128 different ones, first into a doublewrite area of 2 MiB, then to their

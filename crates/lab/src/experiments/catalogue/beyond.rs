@@ -1,5 +1,5 @@
-//! Grids beyond the papers' own, which stand beside those of their experiments: other drives, both papers' ideas
-//! together, and what a reading of ours costs.
+//! Grids beyond the papers' own, which stand beside those of their experiments: other drives, both papers'
+//! ideas together, and what a reading of ours costs.
 
 use super::super::declare::{Axis, Engine, Grid, Quantity, Scaled, column, point};
 use super::points::SCHEMES;
@@ -104,18 +104,18 @@ const SMALL_SSDS: &str = "--geometry 6+1 --chunk-size 16KiB --ssd ps-vnand --ssd
 
 const fn with_small_ssds(
     name: &'static str,
+    words: &'static str,
     axes: &'static [Axis],
-    scaled: &'static [Scaled],
     columns: &'static [super::super::declare::Column],
 ) -> Grid {
     Grid {
         name,
         engine: Engine::Simulate,
         loads: stock::HALF_FULL,
-        words: SMALL_SSDS,
+        words,
         axes,
         without: &[],
-        scaled,
+        scaled: &[],
         columns,
     }
 }
@@ -123,6 +123,7 @@ const fn with_small_ssds(
 /// EPLOG's commits as a parity stream of their own, in SLC mode too (L-19).
 pub static EPLOG_STREAMS: Grid = with_small_ssds(
     "eplog-streams",
+    SMALL_SSDS,
     &[
         Axis {
             name: "row",
@@ -141,7 +142,6 @@ pub static EPLOG_STREAMS: Grid = with_small_ssds(
             ],
         },
     ],
-    &[],
     &[
         column("pages to SSDs", 0, Figure("ssd_pages_written")),
         column("of them less than raid, %", 1, Less("ssd_pages_written", &[("row", "raid")])),
@@ -152,28 +152,25 @@ pub static EPLOG_STREAMS: Grid = with_small_ssds(
     ],
 );
 
-/// With a part of the mapping table in memory (P-04, A-42). An entry has 8 bytes.
+/// With a part of the mapping table in memory (P-04, A-42): 65,536 entries of 8 bytes. Shorter runs have
+/// SSDs as large, as smaller ones have no blocks for translation pages.
 pub static MAPPING: Grid = with_small_ssds(
     "mapping-cache",
+    "--scheme raid --geometry 6+1 --chunk-size 16KiB --ssd ps-vnand --ssd-size 1GiB --fill --writes-only --queue-depth 4 --check",
     &[
         Axis {
             name: "table in memory",
             points: &[
                 point("whole", ""),
-                point("half", "--mapping-cache {half}KiB"),
-                point("a quarter", "--mapping-cache {quarter}KiB"),
-                point("a sixteenth", "--mapping-cache {sixteenth}KiB"),
+                point("half", "--mapping-cache 256KiB"),
+                point("a quarter", "--mapping-cache 128KiB"),
+                point("a sixteenth", "--mapping-cache 32KiB"),
             ],
         },
         Axis {
             name: "streams",
             points: &[point("base", "--streams none"), point("parity", "--streams parity")],
         },
-    ],
-    &[
-        Scaled { name: "half", full: 256, least: 40 },
-        Scaled { name: "quarter", full: 128, least: 20 },
-        Scaled { name: "sixteenth", full: 32, least: 5 },
     ],
     &[
         column("pages copied", 0, Figure("page_copies")),

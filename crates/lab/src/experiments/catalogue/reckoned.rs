@@ -95,8 +95,8 @@ pub fn hotness_memory(words: &[&str]) -> Result<Figures, Failure> {
 mod tests {
     use super::collection_cost;
 
-    /// W-37, from its assumptions: of a mixed unit's chunks half are hot, a share `hot` of which is invalid, half
-    /// are cold, a sixteenth of that; a separate unit is hot throughout.
+    /// W-37, from its assumptions: of a mixed unit's chunks half are hot, a share `hot` of which is
+    /// invalid, half are cold, a sixteenth of that; a separate unit is hot throughout.
     #[test]
     fn collecting_separate_units_costs_what_the_paper_says() {
         for (word, hot) in [("0", 0.0), ("0.2", 0.2), ("0.8", 0.8), ("1", 1.0)] {

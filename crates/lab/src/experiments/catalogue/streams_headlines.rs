@@ -36,6 +36,9 @@ const TPC_C_SEPARATE: Pick =
 const YCSB: Pick = &[("trace", &["ycsb 100"]), ("streams", &["cap 1"]), ("part", &["all"])];
 const YCSB_SEPARATE: Pick = &[("trace", &["ycsb 100"]), ("streams", &["parity"]), ("part", &["all"])];
 
+const FULL: &str = "the load is a stand-in (H-54). It writes long requests over all of the space, so that only a sixth or so of the pages is parity, and \
+                    GC has little to copy; in SLC mode that parity takes spare space that a full SSD needs, and the copies that come of it are \
+                    more stress than SLC mode saves";
 const STAND_IN: &str = "the load is a stand-in that has nothing of the paper's trace: what the specification of the benchmark says, and what \
                         such stores are known to do; chunks of 16 KiB, where the paper's array has 512 KiB";
 const SPACE: &str = "parity in SLC mode takes another seventh of the space in use, which is half of the spare space at 100 %; the rerun of the \
@@ -64,12 +67,15 @@ pub static HEADLINES: &[Headline] = &[
         says: "TPC-C: a smaller gain",
         experiment: "X-23",
         check: Measured {
-            parts: &[of_application(
-                TPC_C_SEPARATE,
-                quantities::copies_saved_beyond_fio,
-                AtMost(0.0),
-                Over::Each,
-            )],
+            parts: &[
+                // FIO with as much of the space in use, which it is compared with.
+                part(
+                    &[("trace", &["50", "70", "90"]), ("streams", &["parity"]), ("part", &["all"])],
+                    quantities::copies_saved,
+                    AtLeast(0.0),
+                ),
+                of_application(TPC_C_SEPARATE, quantities::copies_saved_beyond_fio, AtMost(0.0), Over::Each),
+            ],
             why: STAND_IN,
         },
     },
@@ -100,7 +106,7 @@ pub static HEADLINES: &[Headline] = &[
         experiment: "X-23",
         check: Measured {
             parts: &[of_application(YCSB, quantities::lifespan_25, Between(5.0, 15.0), Over::Each)],
-            why: STAND_IN,
+            why: FULL,
         },
     },
     Headline {
