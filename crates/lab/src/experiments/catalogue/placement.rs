@@ -23,7 +23,7 @@ macro_rules! volume {
 macro_rules! ssd {
     ($rest:literal) => {
         concat!(
-            "--logical-size 999997440 --pages-per-block 512 --blocks 512 --gc-free 4 --times exact --drive-writes {ssd-writes} ",
+            "--logical-size 976560KiB --pages-per-block 512 --blocks 512 --gc-free 4 --times exact --drive-writes {ssd-writes} ",
             $rest
         )
     };
