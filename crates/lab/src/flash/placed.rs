@@ -174,12 +174,13 @@ pub fn text(report: &Value) -> String {
         "write_amplification",
         "write_amplification_with_fill",
     ];
-    let line = |key: &&str| match &report[*key] {
-        Value::String(text) => format!("{key:30} {text}"),
-        Value::Number(number) if number.is_f64() => {
-            format!("{key:30} {:.3}", number.as_f64().unwrap_or(f64::NAN))
+    let line = |key: &&str| {
+        let value = &report[*key];
+        match (value.as_str(), value.as_f64().filter(|_| value.is_f64())) {
+            (Some(text), _) => format!("{key:30} {text}"),
+            (None, Some(number)) => format!("{key:30} {number:.3}"),
+            (None, None) => format!("{key:30} {value}"),
         }
-        other => format!("{key:30} {other}"),
     };
     keys.iter().map(line).collect::<Vec<_>>().join("\n")
 }
