@@ -21,6 +21,7 @@
 //! No I/O, no clock, no randomness but from a seed, and no allocation after construction.
 #![forbid(unsafe_code)]
 
+mod class;
 mod error;
 mod glru;
 mod hca;
@@ -38,6 +39,7 @@ mod unit;
 mod victim;
 mod was;
 
+pub use class::Class;
 pub use error::OptionError;
 pub use glru::{Glru, GlruOptions};
 pub use hca::{Hca, HcaOptions};
@@ -45,9 +47,7 @@ pub use hotness::{Hotness, Thresholds, Tier};
 pub use midas::{Midas, MidasOptions};
 pub use names::{GcGroup, HotnessKind, NameError, PlacementKind, VictimKind};
 pub use options::{PlacementOptions, Tuning};
-pub use policy::{
-    Class, CollectedUnit, GcApart, GcWrite, Placement, SingleGroup, UserWrite, Wish, choose_victim,
-};
+pub use policy::{CollectedUnit, GcApart, GcWrite, Placement, SingleGroup, UserWrite, Wish, choose_victim};
 pub use recent::RecentWrites;
 pub use sepbit::SepBit;
 pub use sequence::{Sequence, SequenceDetector};

@@ -26,8 +26,8 @@ pub struct Tuning {
     pub glru_items: u32,
     /// Percent by which `glru` lets a chunk that it does not know evict another.
     pub glru_insert_percent: u8,
-    /// Counts from which on `glru` takes a chunk for hotter: one for each group but the coldest; `None` are the
-    /// paper's.
+    /// Counts from which on `glru` takes a chunk for hotter: one for each group but the coldest; `None` are
+    /// the paper's.
     pub thresholds: Option<Thresholds>,
     /// Seed of the probability test of `glru`.
     pub seed: u64,

@@ -25,30 +25,8 @@
 //!
 //! `tests/validation.rs` compares all three.
 
-use crate::{Sequence, UnitId, Units, VictimPolicy};
+use crate::{Class, Sequence, UnitId, Units, VictimPolicy};
 use block::Lcn;
-
-/// An open group that chunks join; below [`Placement::classes`]. Low classes hold what is expected to be
-/// overwritten soon.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Class(u8);
-
-impl Class {
-    /// Wraps a raw number.
-    pub const fn new(raw: u8) -> Self {
-        Self(raw)
-    }
-
-    /// The raw number.
-    pub const fn get(self) -> u8 {
-        self.0
-    }
-
-    /// For indexing tables by class.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// A user writes a chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -221,11 +199,11 @@ impl Placement for SingleGroup {
     }
 
     fn place_user(&mut self, _write: UserWrite) -> Class {
-        Class(0)
+        Class::new(0)
     }
 
     fn place_gc(&mut self, _write: GcWrite) -> Class {
-        Class(0)
+        Class::new(0)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -258,7 +236,7 @@ impl<P: Placement> Placement for GcApart<P> {
     }
 
     fn place_gc(&mut self, _write: GcWrite) -> Class {
-        Class(u8::try_from(self.0.classes()).expect("a class is 8 bits"))
+        Class::new(u8::try_from(self.0.classes()).expect("a class is 8 bits"))
     }
 
     fn note_collected(&mut self, unit: CollectedUnit) {
@@ -282,10 +260,16 @@ mod tests {
     #[test]
     fn gc_joins_the_users_or_stays_apart() {
         let user = UserWrite { lcn: Lcn::new(1), sequence: Sequence::Random, now: 0, previous: None };
-        let gc = GcWrite { lcn: Lcn::new(1), class: Class(0), written: None, now: 0 };
+        let gc = GcWrite { lcn: Lcn::new(1), class: Class::new(0), written: None, now: 0 };
         let (mut joined, mut apart) = (SingleGroup, GcApart(SingleGroup));
-        assert_eq!((joined.classes(), joined.place_user(user), joined.place_gc(gc)), (1, Class(0), Class(0)));
-        assert_eq!((apart.classes(), apart.place_user(user), apart.place_gc(gc)), (2, Class(0), Class(1)));
-        assert_eq!(apart.place_gc(GcWrite { class: Class(1), ..gc }), Class(1));
+        assert_eq!(
+            (joined.classes(), joined.place_user(user), joined.place_gc(gc)),
+            (1, Class::new(0), Class::new(0))
+        );
+        assert_eq!(
+            (apart.classes(), apart.place_user(user), apart.place_gc(gc)),
+            (2, Class::new(0), Class::new(1))
+        );
+        assert_eq!(apart.place_gc(GcWrite { class: Class::new(1), ..gc }), Class::new(1));
     }
 }

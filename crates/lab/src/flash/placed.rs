@@ -1,7 +1,9 @@
-//! `flash run --placement`: an SSD whose FTL places pages by a policy of arrays, in counts. Blocks are its units.
+//! `flash run --placement`: an SSD whose FTL places pages by a policy of arrays, in counts. Blocks are its
+//! units.
 //!
-//! By the same model of a log-structured store that public simulators of such policies are (`placement::model`):
-//! so theirs and ours can be held against each other, and policies compared on one SSD as in an array.
+//! By the same model of a log-structured store that public simulators of such policies are
+//! (`placement::model`): so theirs and ours can be held against each other, and policies compared on one SSD
+//! as in an array.
 
 use super::RunArguments;
 use super::workload::Source;
@@ -31,14 +33,16 @@ pub struct PlacedOptions {
     /// Where the placements single and was put pages that GC moves.
     #[arg(long, value_name = "GROUP", requires = "placement", default_value = "coldest")]
     gc_group: GcGroup,
-    /// Blocks as many as it takes, one collected after a write that leaves a larger share of garbage, such as 15%.
+    /// Blocks as many as it takes, one collected after a write that leaves a larger share of garbage, such
+    /// as 15%.
     #[arg(long, value_name = "PERCENT", value_parser = parse_garbage, requires = "placement")]
     garbage: Option<u32>,
     /// How it is known when a page was written.
     #[arg(long, value_enum, value_name = "HOW", requires = "placement", default_value = "stamps")]
     times: Known,
-    /// With zipf: the pages of this share of the ranks are shuffled among each other again and again, such as
-    /// 20%:1% for the hottest fifth whenever 1 % of the pages have been written; ranks are in the order of pages.
+    /// With zipf: the pages of this share of the ranks are shuffled among each other again and again, such
+    /// as 20%:1% for the hottest fifth whenever 1 % of the pages have been written; ranks are in the order
+    /// of pages.
     #[arg(long, value_name = "SHARE:EVERY", value_parser = parse_moves, requires = "placement")]
     hot_moves: Option<Moves>,
 }
@@ -170,12 +174,13 @@ pub fn text(report: &Value) -> String {
         "write_amplification",
         "write_amplification_with_fill",
     ];
-    let line = |key: &&str| match &report[*key] {
-        Value::String(text) => format!("{key:30} {text}"),
-        Value::Number(number) if number.is_f64() => {
-            format!("{key:30} {:.3}", number.as_f64().unwrap_or(f64::NAN))
+    let line = |key: &&str| {
+        let value = &report[*key];
+        match (value.as_str(), value.as_f64().filter(|_| value.is_f64())) {
+            (Some(text), _) => format!("{key:30} {text}"),
+            (None, Some(number)) => format!("{key:30} {number:.3}"),
+            (None, None) => format!("{key:30} {value}"),
         }
-        other => format!("{key:30} {other}"),
     };
     keys.iter().map(line).collect::<Vec<_>>().join("\n")
 }

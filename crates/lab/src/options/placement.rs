@@ -10,8 +10,9 @@ use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Thresholds, Tu
 /// What elastic schemes write together, how long a chunk waits for that, and what they collect when.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ElasticChoices {
-    /// Which chunks are written together: `single` (all), `was` (those of one hotness), `sepbit` (those
-    /// of one likely lifetime) or `midas` (those of one age, in groups that adapt); by default `single` with the scheme elastic, `was` with the scheme was.
+    /// Which chunks are written together: `single` (all), `was` (those of one hotness), `sepbit` (those of
+    /// one likely lifetime) or `midas` (those of one age, in groups that adapt); by default `single` with
+    /// the scheme elastic, `was` with the scheme was.
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<PlacementKind>,
     /// Groups that the placement was tells apart, 2 to 4 (default 2).
@@ -20,9 +21,9 @@ pub struct ElasticChoices {
     /// How the placement was tells hot chunks from cold ones: `glru` (default) or `hca`.
     #[arg(long, value_name = "IDENTIFIER")]
     pub hotness: Option<HotnessKind>,
-    /// Which unit garbage collection takes next: `greedy` (default), `cost-benefit`, `cost-benefit-root` (age
-    /// counts by its square root), `age` (the oldest), `windowed` (greedy among the oldest quarter) or `d-choices`
-    /// (greedy among ten drawn).
+    /// Which unit garbage collection takes next: `greedy` (default), `cost-benefit`, `cost-benefit-root`
+    /// (age counts by its square root), `age` (the oldest), `windowed` (greedy among the oldest quarter) or
+    /// `d-choices` (greedy among ten drawn).
     #[arg(long, value_name = "POLICY")]
     pub gc: Option<VictimKind>,
     /// Share of units in use from which on garbage is collected, 1% to 99% (default 90%); not before half
@@ -58,8 +59,8 @@ pub struct ElasticChoices {
     /// How probably a chunk that `glru` does not know evicts another, 0% to 100% (default 50%).
     #[arg(long, value_parser = parse_percent, value_name = "PERCENT")]
     pub glru_insert: Option<u8>,
-    /// Writes from which on `glru` takes a chunk for hotter, one number for each group but the coldest (default
-    /// 2, or 2,4, or 2,4,8).
+    /// Writes from which on `glru` takes a chunk for hotter, one number for each group but the coldest
+    /// (default 2, or 2,4, or 2,4,8).
     #[arg(long, value_parser = parse_thresholds, value_name = "N,...")]
     pub hot_thresholds: Option<Thresholds>,
 }

@@ -1,7 +1,7 @@
 //! How long versions live: the update interval distribution, and what a chain of groups costs under it.
 //!
-//! Intervals are counted in classes of equal ratio, [`PER_OCTAVE`] to a doubling, so that the table has one size
-//! whatever the volume, and the error of a class is a twentieth of the interval.
+//! Intervals are counted in classes of equal ratio, [`PER_OCTAVE`] to a doubling, so that the table has one
+//! size whatever the volume, and the error of a class is a twentieth of the interval.
 
 /// Classes for each doubling.
 const PER_OCTAVE: usize = 16;
@@ -147,7 +147,8 @@ impl Survival {
         if age >= self.longest { self.floor } else { self.at(&self.left, age) }
     }
 
-    /// Chunks that are valid at ages below this one, per user chunk write and time: the integral of the share.
+    /// Chunks that are valid at ages below this one, per user chunk write and time: the integral of the
+    /// share.
     pub fn live(&self, age: f64) -> f64 {
         self.at(&self.lived, age.min(self.longest))
     }
@@ -228,9 +229,9 @@ impl Lives {
 
     /// Fills in what a chain of these sizes costs and how full its victims are; `None` if it does not fit.
     ///
-    /// Versions that enter a group of `size` chunks at a rate `r` per user chunk write leave it `size / r` later,
-    /// if they are valid still. That is the Markov chain of the paper, whose states are groups, with each of its
-    /// steps reckoned from the distribution.
+    /// Versions that enter a group of `size` chunks at a rate `r` per user chunk write leave it `size / r`
+    /// later, if they are valid still. That is the Markov chain of the paper, whose states are groups, with
+    /// each of its steps reckoned from the distribution.
     pub fn reckon(&self, room: &Room, chain: &Chain) -> Option<Chain> {
         let mut done = *chain;
         let chunks = |units: f64| units * room.unit_chunks;
@@ -263,9 +264,9 @@ impl Lives {
         Some(done)
     }
 
-    /// Copies per user chunk write of a last group of `size` chunks, which versions enter after `time` and which
-    /// is collected in order of age: a version is copied once for every pass that it outlives. `None` if what
-    /// lives does not fit.
+    /// Copies per user chunk write of a last group of `size` chunks, which versions enter after `time` and
+    /// which is collected in order of age: a version is copied once for every pass that it outlives. `None`
+    /// if what lives does not fit.
     fn last_copies(&self, last: &Last, size: f64) -> Option<f64> {
         // The space that versions take until their unit is collected grows with the time of a pass, if not
         // evenly: the longest pass that has room is wanted.
@@ -417,7 +418,8 @@ mod tests {
         assert_eq!(copies(1.0), None);
     }
 
-    /// Requirement L-12. Nine of ten writes go to chunks that live for 64, the others to some that live for 6,400.
+    /// Requirement L-12. Nine of ten writes go to chunks that live for 64, the others to some that live for
+    /// 6,400.
     #[test]
     fn a_group_for_the_young_pays() {
         let mut intervals = Intervals::new();

@@ -1,14 +1,15 @@
-//! MiDAS (Oh, Kim, Han, Kim, Lee, Noh: "MIDAS: Minimizing Write Amplification in Log-Structured Systems through
-//! Adaptive Group Number and Size Configuration", FAST 2024), from its description: requirement L-12.
+//! MiDAS (Oh, Kim, Han, Kim, Lee, Noh: "MIDAS: Minimizing Write Amplification in Log-Structured Systems
+//! through Adaptive Group Number and Size Configuration", FAST 2024), from its description: requirement
+//! L-12.
 //!
-//! Groups form a chain: what is valid when a unit of one group is collected joins the next, so chunks are sorted
-//! by age. All but the last group have a size, in units; the one that exceeds it gives up its oldest unit. In the
-//! last group the victim policy chooses, and survivors stay. One more group takes hot chunks.
+//! Groups form a chain: what is valid when a unit of one group is collected joins the next, so chunks are
+//! sorted by age. All but the last group have a size, in units; the one that exceeds it gives up its oldest
+//! unit. In the last group the victim policy chooses, and survivors stay. One more group takes hot chunks.
 //!
-//! How many groups there are, and how large, follows from how long versions live ([`intervals`]), reckoned anew
-//! after every epoch. Where victims come out fuller than was reckoned, the groups from there on are one until
-//! the next epoch: the load is not what it was. Until enough is known, and where it costs less than groups with
-//! sizes, survivors go on through four groups and the victim policy chooses among all units.
+//! How many groups there are, and how large, follows from how long versions live ([`intervals`]), reckoned
+//! anew after every epoch. Where victims come out fuller than was reckoned, the groups from there on are one
+//! until the next epoch: the load is not what it was. Until enough is known, and where it costs less than
+//! groups with sizes, survivors go on through four groups and the victim policy chooses among all units.
 //!
 //! | class here | group |
 //! |--:|---|
@@ -17,10 +18,10 @@
 //! | 2, 3, ... | what outlived so many groups |
 //!
 //! What differs from the authors' prototype: intervals are those of all writes, told by the engine's times,
-//! where theirs are of a hundredth of the addresses; those of hot and of other versions are kept apart, so what
-//! the filter lets through is measured; the last group is reckoned as collected in order of age; and whether
-//! sizes pay is decided by what was measured with and without them. A unit that would free nothing is not
-//! collected, whatever its group's size.
+//! where theirs are of a hundredth of the addresses; those of hot and of other versions are kept apart, so
+//! what the filter lets through is measured; the last group is reckoned as collected in order of age; and
+//! whether sizes pay is decided by what was measured with and without them. A unit that would free nothing
+//! is not collected, whatever its group's size.
 //!
 //! Memory: a quarter of a byte for each chunk of the volume, and 40 KiB.
 
@@ -55,8 +56,8 @@ const HOT: u8 = 3;
 /// Without sizes survivors go on through so many groups, and the victim policy chooses among all units.
 const FREE_GROUPS: usize = 4;
 /// Costs in relation to those of before, or of the other mode: from where on it is worse, and up to where
-/// better; and how much more than is measured now sizes may be reckoned to cost to be tried. The last group is
-/// reckoned as collected in order of age, which is worse than any victim policy.
+/// better; and how much more than is measured now sizes may be reckoned to cost to be tried. The last group
+/// is reckoned as collected in order of age, which is worse than any victim policy.
 const WORSE: f64 = 1.2;
 const BETTER: f64 = 0.98;
 const TRY: f64 = 1.25;
@@ -265,8 +266,9 @@ impl Midas {
         self.epoch = Epoch { began: now, next_check: self.epoch.next_check, ..Epoch::default() };
     }
 
-    /// Sizes, or none: what cost less when it was tried. An epoch after each change does not count, as the groups
-    /// are not yet what they will be; what is much more expensive than it was is a reason to try the other again.
+    /// Sizes, or none: what cost less when it was tried. An epoch after each change does not count, as the
+    /// groups are not yet what they will be; what is much more expensive than it was is a reason to try the
+    /// other again.
     fn choose_mode(&mut self, copies: f64, chain: Option<&Chain>) {
         self.epochs_in_mode += 1;
         if self.epochs_in_mode < 2 {

@@ -1,3 +1,5 @@
+//! By hand, with a few units and chunks.
+
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use super::*;

@@ -1,9 +1,9 @@
 //! A log-structured store in counts: chunks, units, and the policies of this crate at work on them.
 //!
-//! Two shapes. A fixed number of units, of which some are kept free: an SSD whose blocks are the units. Or as
-//! many as it takes, collected by share of garbage: the volume of a log-structured cloud store, as SepBIT's
-//! public simulator has it. Every class has an open unit of its own, filled in place; nothing waits in memory. So
-//! public simulators can be held against ours, and a policy be tried in a second.
+//! Two shapes. A fixed number of units, of which some are kept free: an SSD whose blocks are the units. Or
+//! as many as it takes, collected by share of garbage: the volume of a log-structured cloud store, as
+//! SepBIT's public simulator has it. Every class has an open unit of its own, filled in place; nothing waits
+//! in memory. So public simulators can be held against ours, and a policy be tried in a second.
 
 #[cfg(test)]
 mod tests;
@@ -39,8 +39,8 @@ pub enum Space {
         /// Below so many free ones collection begins.
         free: u32,
     },
-    /// As many units as it takes; after a user's write one is collected if more than so many percent of what is
-    /// stored is garbage in closed units, and a unit only if as much of itself is garbage.
+    /// As many units as it takes; after a user's write one is collected if more than so many percent of what
+    /// is stored is garbage in closed units, and a unit only if as much of itself is garbage.
     Garbage {
         /// Percent.
         percent: u32,

@@ -1,3 +1,5 @@
+//! By hand, and beside what others print.
+
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use super::*;

@@ -23,14 +23,14 @@ macro_rules! volume {
 macro_rules! ssd {
     ($rest:literal) => {
         concat!(
-            "--logical-size 999997440 --pages-per-block 512 --blocks 512 --gc-free 4 --times exact --drive-writes {ssd-writes} ",
+            "--logical-size 976560KiB --pages-per-block 512 --blocks 512 --gc-free 4 --times exact --drive-writes {ssd-writes} ",
             $rest
         )
     };
 }
 
-/// Names say policy, victim and load; z is Zipf 1.0 with a hottest fifth that is shuffled, s the same standing
-/// still, u uniform.
+/// Names say policy, victim and load; z is Zipf 1.0 with a hottest fifth that is shuffled, s the same
+/// standing still, u uniform.
 const CONFIGURATIONS: &[Point] = &[
     point(
         "nosep-cb-z",
@@ -66,8 +66,8 @@ const CONFIGURATIONS: &[Point] = &[
     ),
 ];
 
-/// What the public simulators print for them, the fill included (SepBIT's at commit 1e4b664, MiDAS's at a226265, run
-/// on such loads); none where theirs has no such policy.
+/// What the public simulators print for them, the fill included (SepBIT's at commit 1e4b664, MiDAS's at
+/// a226265, run on such loads); none where theirs has no such policy.
 const THEIRS: &[(&str, f64)] = &[
     ("nosep-cb-z", 4.176),
     ("nosep-greedy-z", 4.218),
