@@ -39,7 +39,7 @@ const MEMBER_WORDS: usize = 4;
 const FATE_SHIFT: u32 = 24;
 const COLUMN_WORDS: usize = 2;
 const RANGE_WORDS: usize = 2;
-const COLUMNS_PER_WORD: usize = u32::BITS as usize;
+const COLUMNS_PER_WORD: usize = 32;
 /// As a version in [`ListItem::DirtyStripe`]: the column was not updated.
 const SAME: StripeChunk = StripeChunk { chunk: ChunkIndex::new(u32::MAX), crc: 0 };
 
@@ -226,7 +226,7 @@ pub fn push_updated_columns(
 
 /// Words of [`ListItem::UpdatedColumns`] with so many columns, of which so many were updated.
 pub const fn updated_columns_words(columns: u64, updated: u64) -> u64 {
-    3 + columns.div_ceil(u32::BITS as u64) + COLUMN_WORDS as u64 * updated
+    3 + columns.div_ceil(32) + 2 * updated
 }
 
 /// Words that have a bit for each column.
@@ -609,7 +609,8 @@ impl<'a> Reader<'a> {
                 }
                 let stripe = StripeId::new(self.take_u64()?);
                 let bits = self.take(log_count.into())?;
-                let updated = bits.iter().map(|bits| bits.count_ones() as usize).sum::<usize>();
+                let updated = bits.iter().map(|bits| bits.count_ones()).sum::<u32>();
+                let updated = usize::try_from(updated).unwrap_or(usize::MAX / COLUMN_WORDS);
                 let words = self.take(updated * COLUMN_WORDS)?;
                 ItemRef::DirtyStripe { stripe, committed: Versions { columns, bits: Some(bits), words } }
             }

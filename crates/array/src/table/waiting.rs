@@ -34,7 +34,8 @@ impl WaitingPatches {
     pub fn memory_bytes(&self) -> u64 {
         let patches = self.by_page.values().map(|waiting| waiting.capacity() * size_of::<Waiting>());
         let entries = self.by_page.capacity() * size_of::<(usize, Vec<Waiting>)>();
-        (self.words * size_of::<u32>() + patches.sum::<usize>() + entries) as u64
+        let bytes = self.words * size_of::<u32>() + patches.sum::<usize>() + entries;
+        u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
     /// The page has come, with what waited, or will not.

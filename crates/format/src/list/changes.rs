@@ -18,7 +18,7 @@ const FATES: u32 = 10;
 /// Words of a number of a stripe or a record.
 const NUMBER_WORDS: usize = 2;
 const FATE_BITS: usize = 2;
-const FATES_PER_WORD: usize = u32::BITS as usize / FATE_BITS;
+const FATES_PER_WORD: usize = 32 / FATE_BITS;
 
 /// The words of changes that can be read, all of them.
 #[derive(Clone, Copy, Debug)]
@@ -311,7 +311,7 @@ fn push_settled(now: LogStripeNow<'_>, words: &[u32], out: &mut Vec<u32>) -> Res
 fn unknown(now: LogStripeNow<'_>) -> FormatError {
     FormatError::Malformed {
         what: "members of a log stripe whose fates changed in a checkpoint list",
-        found: now.fates.map_or(0, |fates| fates.count as u64),
+        found: now.fates.map_or(0, |fates| u64::try_from(fates.count).unwrap_or(u64::MAX)),
         expected: "as many as it has, in a list before",
     }
 }

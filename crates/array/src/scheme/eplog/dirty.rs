@@ -16,7 +16,10 @@ const PLACE_BYTES: u64 = 16;
 const UPDATED_BYTES: u64 = size_of::<Updated>() as u64;
 const STRIPE_BYTES: u64 = size_of::<StripeId>() as u64;
 /// Bytes of what the last list says of a stripe, and of its place among those that changed.
-const MARK_BYTES: u64 = size_of::<Saved>() as u64 + size_of::<u32>() as u64;
+const MARK_BYTES: u64 = SAVED_BYTES + PLACE_NUMBER_BYTES;
+/// Both are compared with the types below.
+const SAVED_BYTES: u64 = 1;
+const PLACE_NUMBER_BYTES: u64 = 4;
 /// Dirty stripes among which is chosen what to commit first.
 const CHOICE_MAX: usize = 1 << 15;
 /// As a committed version: the column was not updated since the last commit.
@@ -31,6 +34,8 @@ pub struct Updated {
     pub owner: u32,
 }
 
+const _: () = assert!(size_of::<Saved>() == 1 && size_of::<u32>() == 4, "as MARK_BYTES counts");
+
 /// What the last list of a checkpoint says of a dirty stripe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Saved {
@@ -40,6 +45,11 @@ enum Saved {
     Yes,
     /// Something else; it stands among those that changed.
     Changed,
+}
+
+/// A length of what is in memory, to be counted in bytes.
+fn bytes(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 /// What is no place of a member.
@@ -190,7 +200,8 @@ impl DirtyStripes {
         std::mem::take(&mut self.cleaned)
     }
 
-    /// Looks at the dirty stripes of which the last list says something else, each once: the next one has them.
+    /// Looks at the dirty stripes of which the last list says something else, each once: the next one has
+    /// them.
     pub fn take_changed(&mut self, mut look: impl FnMut(StripeId, &[Updated])) {
         for place in self.changed.drain(..).map(index) {
             let stripe = self.stripes[place];
@@ -340,9 +351,9 @@ impl DirtyStripes {
         self.bits.dynamic_bytes()
             + self.place.capacity() as u64 * PLACE_BYTES
             + self.columns.len() as u64 * UPDATED_BYTES
-            + self.stripes.len() as u64 * (STRIPE_BYTES + size_of::<Saved>() as u64)
-            + self.changed.capacity() as u64 * size_of::<u32>() as u64
-            + self.cleaned.capacity() as u64 * STRIPE_BYTES
+            + self.stripes.len() as u64 * (STRIPE_BYTES + SAVED_BYTES)
+            + bytes(self.changed.capacity()) * PLACE_NUMBER_BYTES
+            + bytes(self.cleaned.capacity()) * STRIPE_BYTES
             + self.queue.memory_bytes()
     }
 }

@@ -438,8 +438,9 @@ impl LogTable {
         (self.members.len() * size_of::<Member>()
             + self.crcs.len() * 4
             + self.entries.len() * size_of::<Entry>()
-            + self.order.len() * size_of::<(Seq, u32)>()) as u64
+            + self.order.len() * size_of::<(Seq, u32)>()
+            + self.changed.capacity() * size_of::<u32>()
+            + self.ended.capacity() * size_of::<Seq>()) as u64
             + self.covered.capacity() as u64 * OWNER_BYTES
-            + (self.changed.capacity() * size_of::<u32>() + self.ended.capacity() * size_of::<Seq>()) as u64
     }
 }

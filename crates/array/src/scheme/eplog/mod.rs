@@ -98,8 +98,8 @@ fn list_words_max(config: &ArrayConfig) -> u64 {
 /// Words of the list whatever the size of the array: what waits for a commit is in memory, is written by each
 /// checkpoint and read by a start. 32 MiB, some 300,000 updates of as many stripes.
 const LIST_WORDS_MOST: u64 = 1 << 23;
-/// Words that a dirty stripe took in the list when it said something of all columns, which took two each. Arrays
-/// are laid out for that still.
+/// Words that a dirty stripe took in the list when it said something of all columns, which took two each.
+/// Arrays are laid out for that still.
 const DIRTY_WORDS: u64 = 3;
 /// Words of a log stripe of one member in it, its checksums aside.
 const LOG_STRIPE_WORDS: u64 = 4 + 4;
