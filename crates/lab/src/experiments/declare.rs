@@ -276,8 +276,6 @@ pub enum Check {
     },
     /// It cannot be measured, for this reason.
     NotPossible(&'static str),
-    /// Nobody has tried; this is what it needs.
-    NotYet(&'static str),
 }
 
 /// One statement on some cells.

@@ -29,7 +29,7 @@ use crate::simulate::Shard;
 use cells::{Cell, cells, grids};
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
-use declare::{Check, Experiment};
+use declare::Experiment;
 use folder::Folder;
 use node::output;
 use report::Report;
@@ -239,17 +239,15 @@ fn list(arguments: &ListArguments) -> Result<Exit, Failure> {
     let headlines = catalogue::headlines();
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["", "what", "from", "cells", "headlines", "not tried yet"]);
+    table.set_header(["", "what", "from", "cells", "headlines"]);
     for experiment in catalogue::experiments() {
-        let rows = || headlines.iter().filter(|headline| headline.experiment == experiment.id);
-        let open = rows().filter(|headline| matches!(headline.check, Check::NotYet(_))).count();
+        let rows = headlines.iter().filter(|headline| headline.experiment == experiment.id);
         table.add_row([
             experiment.id.to_owned(),
             experiment.title.to_owned(),
             experiment.source.to_owned(),
             cells_of(&[experiment], &arguments.length)?.len().to_string(),
-            rows().count().to_string(),
-            open.to_string(),
+            rows.count().to_string(),
         ]);
     }
     table.column_iter_mut().skip(3).for_each(|column| column.set_cell_alignment(CellAlignment::Right));

@@ -15,8 +15,6 @@ pub enum Verdict {
     Outside,
     /// It cannot be measured.
     NotPossible,
-    /// Nobody has tried.
-    NotAttempted,
     /// Cells are missing.
     NotRun,
     /// The loads were shorter than the paper's, which is no evidence.
@@ -25,8 +23,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Inside, Self::Outside, Self::NotPossible, Self::NotAttempted, Self::NotRun, Self::Short];
+    pub const ALL: [Self; 5] = [Self::Inside, Self::Outside, Self::NotPossible, Self::NotRun, Self::Short];
 
     /// In words.
     pub fn text(self) -> &'static str {
@@ -34,7 +31,6 @@ impl Verdict {
             Self::Inside => "inside",
             Self::Outside => "outside",
             Self::NotPossible => "not possible",
-            Self::NotAttempted => "not attempted yet",
             Self::NotRun => "not run",
             Self::Short => "no verdict below full length",
         }
@@ -117,7 +113,6 @@ pub fn interval(values: &[f64]) -> Option<f64> {
 pub fn judge(headline: &'static Headline, grids: &[&'static Grid], results: &Results) -> Judged {
     let (verdict, findings, why) = match &headline.check {
         Check::NotPossible(why) => (Verdict::NotPossible, Vec::new(), *why),
-        Check::NotYet(why) => (Verdict::NotAttempted, Vec::new(), *why),
         Check::Measured { parts, why } => {
             let findings: Vec<Finding> = parts.iter().map(|part| finding(part, grids, results)).collect();
             let holds: Option<Vec<bool>> = findings.iter().map(|finding| finding.holds).collect();

@@ -238,7 +238,8 @@ impl Arguments {
 
     /// Keys that workloads add to those loaded, at most.
     fn inserted_keys(&self) -> u64 {
-        let adding = self.workload.iter().filter(|workload| workload.inserts() && **workload != Workload::Set);
+        let adding =
+            self.workload.iter().filter(|workload| workload.inserts() && **workload != Workload::Set);
         // A twentieth of the requests, and what chance adds to it.
         adding.map(|_| self.load.requests / 16 + 1000).sum()
     }

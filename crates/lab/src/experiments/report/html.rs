@@ -152,7 +152,7 @@ fn class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Inside => "inside",
         Verdict::Outside => "outside",
-        Verdict::NotPossible | Verdict::NotAttempted | Verdict::NotRun | Verdict::Short => "other",
+        Verdict::NotPossible | Verdict::NotRun | Verdict::Short => "other",
     }
 }
 
@@ -160,7 +160,7 @@ fn class(verdict: Verdict) -> &'static str {
 fn why(judged: &Judged) -> String {
     match judged.verdict {
         Verdict::Inside | Verdict::NotRun | Verdict::Short => String::new(),
-        Verdict::Outside | Verdict::NotPossible | Verdict::NotAttempted => escaped(judged.why),
+        Verdict::Outside | Verdict::NotPossible => escaped(judged.why),
     }
 }
 
