@@ -166,7 +166,7 @@ mod tests {
         for _ in 0..100_000 {
             let address = 16 * (1 + random.below(1 + random.clone().below(2000)));
             let sequence = random.below(2);
-            let length = 16 * (1 + usize::try_from(address / 16 % 60).unwrap());
+            let length = 16 * (1 + usize::try_from(address / 16 % 60).expect("small"));
             match kept.get(address, sequence) {
                 Some(found) => {
                     assert_eq!(found, record(address, sequence, length));
