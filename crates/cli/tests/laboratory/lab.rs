@@ -276,7 +276,7 @@ fn experiments_and_their_cells_are_listed() {
     let list = done(&["list"]);
     assert_eq!(list.lines().filter(|line| line.trim().starts_with("X-")).count(), 25, "{list}");
     let cells = done(&["list", "X-05", "--scale", "0.5"]);
-    assert_eq!(cells.lines().count(), 21, "{cells}");
+    assert_eq!(cells.lines().count(), 37, "{cells}");
     assert!(cells.contains("replay --device null") && cells.contains("scale 0.5; seed 1"), "{cells}");
 }
 

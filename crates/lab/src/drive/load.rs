@@ -113,7 +113,7 @@ impl TraceOptions {
         }
         let bad_lines = Rc::new(Cell::new(0));
         let open = || {
-            let sequence = TraceSequence::open(&self.traces, &self.reading.options())?;
+            let sequence = TraceSequence::open(&traces, &self.reading.options())?;
             Ok(Tallied { sequence, bad_lines: Rc::clone(&bad_lines), watch: shown.watch() })
         };
         let mut prepared = prepare(open, &options)?;
@@ -123,7 +123,7 @@ impl TraceOptions {
         if requests.is_empty() {
             return Err(Failure::new(format!("{}: no requests to replay", self.traces[0].display())));
         }
-        let synthetic = describe_labels(&self.traces, &self.reading.options())?;
+        let synthetic = describe_labels(&traces, &self.reading.options())?;
         Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get(), synthetic })
     }
 
