@@ -60,8 +60,9 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             return Err(AssembleError::OtherArray { index, found: other.array, expected: first.array });
         }
     }
-    let newest =
-        found.iter().max_by_key(|s| (s.epoch, s.config_seq)).ok_or(AssembleError::NoMembers)?.clone();
+    // A round may have been written again, to some members only, when more was durable: that says more.
+    let says = |s: &&Superblock| (s.epoch, s.config_seq, s.durable_through, s.checkpoints.durable);
+    let newest = found.iter().max_by_key(says).ok_or(AssembleError::NoMembers)?.clone();
     let count = newest.config.geometry.device_count() + usize::from(newest.config.log_count);
     let mut members = newest.members.clone();
     members.truncate(count);

@@ -1,0 +1,26 @@
+//! Superblocks of one round that say different things were durable: the one that says most counts, in whatever
+//! order members are found. Found by world 211 of `--scheme eplog --shards 1 --returns`, in which a round was
+//! written again and reached some members only; recovery then took an older state for the newest.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod common;
+
+use array::arrange;
+use block::Seq;
+use common::{create_options, fresh, superblocks};
+use format::SchemeKind;
+
+#[test]
+fn of_superblocks_of_one_round_the_one_that_knows_most_counts() {
+    let mut devices = fresh(&create_options(SchemeKind::Eplog, 4, 1), 12, 64);
+    let found = superblocks(&mut devices, 6);
+    for knows in 0..found.len() {
+        let mut found = found.clone();
+        found[knows].durable_through = Seq::new(43);
+        for _ in 0..found.len() {
+            found.rotate_left(1);
+            let newest = arrange(&found).unwrap().newest;
+            assert_eq!(newest.durable_through, Seq::new(43), "member {knows} says so");
+        }
+    }
+}
