@@ -238,7 +238,8 @@ impl Arguments {
 
     /// Keys that workloads add to those loaded, at most.
     fn inserted_keys(&self) -> u64 {
-        let adding = self.workload.iter().filter(|workload| workload.inserts() && **workload != Workload::Set);
+        let adding =
+            self.workload.iter().filter(|workload| workload.inserts() && **workload != Workload::Set);
         // A twentieth of the requests, and what chance adds to it.
         adding.map(|_| self.load.requests / 16 + 1000).sum()
     }
@@ -367,7 +368,7 @@ mod tests {
         for words in [
             "--layout in-place --workload e",
             "--layout in-place --workload d",
-            "--layout in-place --pair-size 5000",
+            "--layout in-place --pair-size 5KiB",
         ] {
             assert!(arguments(words).check().is_err(), "{words}");
         }
