@@ -368,7 +368,7 @@ mod tests {
         for words in [
             "--layout in-place --workload e",
             "--layout in-place --workload d",
-            "--layout in-place --pair-size 5000",
+            "--layout in-place --pair-size 5KiB",
         ] {
             assert!(arguments(words).check().is_err(), "{words}");
         }
