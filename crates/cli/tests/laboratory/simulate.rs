@@ -371,12 +371,23 @@ fn years_follow_from_rated_erases_and_the_times_of_the_trace() {
 fn a_mapping_table_that_is_cached_costs_pages() {
     let (_folder, trace) = skewed();
     // Smaller SSDs have no blocks for translation pages.
-    let words = ["--trace", &trace, "--scheme", "raid", "--geometry", "4+1", "--ssd", "was-ssd", "--ssd-size", "64MiB"];
+    let words = [
+        "--trace",
+        &trace,
+        "--scheme",
+        "raid",
+        "--geometry",
+        "4+1",
+        "--ssd",
+        "was-ssd",
+        "--ssd-size",
+        "64MiB",
+    ];
     let translations = |json: &Value| -> u64 {
         (0..5).map(|ssd| number(json, &format!("/devices/{ssd}/translation_writes"))).sum()
     };
     assert_eq!(translations(&simulate(&words)), 0);
-    let cached = simulate(&[&words[..], &["--mapping-cache", "16KiB"]].concat());
+    let cached = simulate(&[&words[..], &["--mapping-cache", "1KiB"]].concat());
     assert!(translations(&cached) > 0);
 }
 
