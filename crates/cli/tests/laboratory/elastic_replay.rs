@@ -169,7 +169,8 @@ fn the_result_names_what_was_used() {
     let expected = serde_json::json!({
         "policy": "was", "classes": 2, "hotness": "glru", "groups": 2, "gc": "greedy",
         "gc_threshold_percent": 90, "gc_group": "coldest", "group_chunks": 192, "p_wait_ms": null, "unit_rows": 32,
-        "recent_entries": null, "seed": 9,
+        "recent_entries": null, "midas_groups": null,
+        "glru": { "lists": 128, "items": 8, "insert_percent": 50, "thresholds": [2] }, "seed": 9,
     });
     assert_eq!(was, expected);
     let sepbit = placement(&["--scheme", "was", "--placement", "sepbit", "--gc", "cost-benefit"]);

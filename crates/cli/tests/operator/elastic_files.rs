@@ -163,7 +163,7 @@ fn a_server_is_told_what_does_not_concern_its_scheme() {
     refused(&["--cache-slots", "4"], &["--cache-slots 4", "scheme elastic"]);
     refused(&["--groups", "3"], &["--groups 3", "--placement was"]);
     refused(&["--groups", "9"], &["9", "2..=4"]);
-    refused(&["--placement", "lru"], &["lru", "single, was or sepbit"]);
+    refused(&["--placement", "lru"], &["lru", "single, was, sepbit or midas"]);
     refused(&["--p-wait", "200"], &["200", "never"]);
     refused(&["--gc-threshold", "100%"], &["100", "1 to 99"]);
     rig.on("replay", &members, &["--trace", "t.csv", "--gc-unit", "8"]).refused(&["--gc-unit 8", "--device"]);
