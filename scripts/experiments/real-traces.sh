@@ -126,8 +126,8 @@ real_traces() {
     cat "$work/line"
     named=()
     for file in "${files[@]}"; do named+=(--trace "$file"); done
-    for row in elastic-full elastic-unit elastic-own was-2 sepbit midas midas-4 elastic-own-cb was-2-cb sepbit-cb midas-cb midas-4-cb \
-      sepbit-root midas-root midas-4-root elastic-unit-age elastic-unit-windowed elastic-unit-choices sepbit-windowed; do
+    for row in elastic-full elastic-unit elastic-own was-2 sepbit midas midas-4 elastic-cb elastic-own-cb was-2-cb sepbit-cb midas-cb \
+      midas-4-cb sepbit-root midas-root midas-4-root elastic-unit-age elastic-unit-windowed elastic-unit-choices sepbit-windowed; do
       replay "$name" $row "${named[@]}" --device-size "$size" --fill
     done
   done

@@ -6,16 +6,28 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const ROWS: [&str; 9] = [
+const ROWS: [&str; 21] = [
     "elastic",
     "elastic-full",
     "elastic-unit",
     "elastic-own",
     "was-2",
     "sepbit",
+    "midas",
+    "midas-4",
     "elastic-cb",
+    "elastic-own-cb",
     "was-2-cb",
     "sepbit-cb",
+    "midas-cb",
+    "midas-4-cb",
+    "sepbit-root",
+    "midas-root",
+    "midas-4-root",
+    "elastic-unit-age",
+    "elastic-unit-windowed",
+    "elastic-unit-choices",
+    "sepbit-windowed",
 ];
 
 fn run(arguments: &[&str]) -> Output {
