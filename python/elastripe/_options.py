@@ -20,6 +20,7 @@ class SimulateOptions(TypedDict, total=False):
     """Options of ``simulate``."""
 
     format: Text | None
+    columns: Text | None
     skip_bad_lines: bool | None
     dev_mode: Literal['concatenate', 'ignore'] | None
     compact: bool | None
@@ -29,6 +30,7 @@ class SimulateOptions(TypedDict, total=False):
     geometry: Text | None
     scheme: Text | None
     code: Text | None
+    layout: Text | None
     consistency: Text | None
     log_devices: Number | None
     device_size: Size | None
@@ -43,11 +45,18 @@ class SimulateOptions(TypedDict, total=False):
     group_chunks: Number | None
     p_wait: Time | None
     recent_entries: Number | None
+    midas_groups: Number | None
+    glru_lists: Number | None
+    glru_items: Number | None
+    glru_insert: Number | None
+    hot_thresholds: Number | None
     gc_unit: Number | None
     chunk_size: Size | None
     ssd: Text | None
     ssd_size: Size | None
     ssd_gc: Text | None
+    mapping_cache: Size | None
+    endurance: Text | None
     prefill: bool | None
     utilization: Number | None
     log_device: Text | None
@@ -78,6 +87,7 @@ class PlaceOptions(TypedDict, total=False):
     """Options of ``place``."""
 
     format: Text | None
+    columns: Text | None
     skip_bad_lines: bool | None
     dev_mode: Literal['concatenate', 'ignore'] | None
     compact: bool | None
@@ -90,6 +100,11 @@ class PlaceOptions(TypedDict, total=False):
     group_chunks: Number | None
     p_wait: Time | None
     recent_entries: Number | None
+    midas_groups: Number | None
+    glru_lists: Number | None
+    glru_items: Number | None
+    glru_insert: Number | None
+    hot_thresholds: Number | None
     chunk_size: Size | None
     unit_size: Size | None
     spare: Number | None
@@ -104,6 +119,7 @@ class ReplayOptions(TypedDict, total=False):
 
     members: Union[File, Sequence[File]] | None
     format: Text | None
+    columns: Text | None
     skip_bad_lines: bool | None
     dev_mode: Literal['concatenate', 'ignore'] | None
     compact: bool | None
@@ -115,6 +131,7 @@ class ReplayOptions(TypedDict, total=False):
     geometry: Text | None
     scheme: Text | None
     code: Text | None
+    layout: Text | None
     consistency: Text | None
     log_devices: Number | None
     device_size: Size | None
@@ -132,6 +149,11 @@ class ReplayOptions(TypedDict, total=False):
     group_chunks: Number | None
     p_wait: Time | None
     recent_entries: Number | None
+    midas_groups: Number | None
+    glru_lists: Number | None
+    glru_items: Number | None
+    glru_insert: Number | None
+    hot_thresholds: Number | None
     gc_unit: Number | None
     chunk_size: Size | None
     fill: bool | None
@@ -163,6 +185,12 @@ class FlashOptions(TypedDict, total=False):
     wear_levelling: Literal['off', 'dynamic', 'static'] | None
     slc_cap: Number | None
     stress_ratio: Number | None
+    placement: Text | None
+    victim: Text | None
+    gc_group: Text | None
+    garbage: Number | None
+    times: Literal['exact', 'stamps'] | None
+    hot_moves: Text | None
     utilization: Number | None
     warmup: Number | None
     drive_writes: Number | None

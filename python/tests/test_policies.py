@@ -235,7 +235,7 @@ def test_policies_and_options_that_mean_nothing_together_are_refused(zipf: Trace
         elastripe.place(zipf, placement="sepbit", hotness=Counts())
     with pytest.raises(elastripe.Error, match="a run for each"):
         elastripe.simulate(zipf, scheme="elastic", placement=SepBit(), sweep={"queue_depth": [1, 2]})
-    with pytest.raises(elastripe.OptionError, match="expected single, was"):
+    with pytest.raises(elastripe.OptionError, match="expected single, "):
         elastripe.place(zipf, placement="hot")
     with pytest.raises(NotImplementedError):
         elastripe.place(zipf, placement=elastripe.PlacementPolicy())

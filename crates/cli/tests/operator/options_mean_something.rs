@@ -164,7 +164,7 @@ fn traces_that_cannot_be_read_say_what_would_help() {
     assert!(info(format!("{HEADER}\n").as_bytes()).ok().out.contains("requests       0"));
     rig.run(&["replay", "--trace=t", "--device=null"]).refused(&["t: no requests to replay"]);
     info(b"my,own,format\n1,2,3\n").refused(&["ts_us,dev,op,offset,len with op R, W, F or T"]);
-    info(b"\xfd7zXZ\0\0\x04rest").refused(&["found xz", "xz -dc"]);
+    info(b"\xfd7zXZ\0\0\x04rest").refused(&["t: cannot read", "XZ"]);
     info(b"BZh91AY&SY").refused(&["found bzip2", "bzip2 -dc"]);
     info(b"PK\x03\x04rest").refused(&["found a zip archive", "unzip -p"]);
 }

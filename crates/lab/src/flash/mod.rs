@@ -148,8 +148,16 @@ pub(crate) fn embedded(arguments: &RunArguments, given: &Given<'_>) -> Result<Va
     if given.names.any() {
         return Err(Failure::new("a single SSD places nothing; use a policy with simulate or place"));
     }
-    let done = written(arguments, arguments.checked_config()?, given.memory.as_ref(), given.shown)?;
-    Ok(done.report(arguments).json())
+    let config = arguments.checked_config()?;
+    if arguments.placed.placement.is_some() {
+        if given.memory.is_some() {
+            return Err(Failure::new(
+                "--placement: found with a trace in memory, expected a workload by name",
+            ));
+        }
+        return placed::measure(arguments, &config);
+    }
+    Ok(written(arguments, config, given.memory.as_ref(), given.shown)?.report(arguments).json())
 }
 
 /// The presets, as JSON.
