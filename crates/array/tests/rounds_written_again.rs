@@ -1,6 +1,6 @@
-//! Superblocks of one round that say different things were durable: the one that says most counts, in whatever
-//! order members are found. Found by world 211 of `--scheme eplog --shards 1 --returns`, in which a round was
-//! written again and reached some members only; recovery then took an older state for the newest.
+//! Superblocks of one round that say different things were durable: the one that says most counts, in
+//! whatever order members are found. Found by world 211 of `--scheme eplog --shards 1 --returns`, in which a
+//! round was written again and reached some members only; recovery then took an older state for the newest.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod common;

@@ -23,7 +23,8 @@ impl Slot {
 
 const ALIGN_BYTES: usize = 4096;
 
-/// Pieces of memory that a thread keeps: an array of four shards has one for each engine, and two for a start.
+/// Pieces of memory that a thread keeps: an array of four shards has one for each engine, and two for a
+/// start.
 const KEPT_MAX: usize = 8;
 
 thread_local! {

@@ -96,10 +96,11 @@ impl Machine {
     pub fn rot_area(&mut self, dev: u16, area: Area) {
         self.hurt(dev, Hurt::Anything);
         let config = self.swarm.config;
+        let block = BLOCK_BYTES as u64;
         let bytes = match area {
             Area::Journal => {
                 let first = config.journal_offset(0);
-                first..first + u64::from(config.journal_blocks) * BLOCK_BYTES as u64
+                first..first + u64::from(config.journal_blocks) * block
             }
             Area::Chunks => {
                 let first = config.chunk_offset(ChunkIndex::new(1));
@@ -108,7 +109,7 @@ impl Machine {
         };
         self.say(|| format!("rot: {area:?} of device {dev}, bytes {bytes:?}"));
         for start in bytes.step_by(BLOCK_BYTES) {
-            let offset = start + self.rng.below(BLOCK_BYTES as u64);
+            let offset = start + self.rng.below(block);
             self.flip(dev, offset);
         }
     }

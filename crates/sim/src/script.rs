@@ -274,8 +274,8 @@ impl Script {
         Ok(worlds)
     }
 
-    /// Power fails when all has been answered, in every way, alone and with every device. How many worlds that
-    /// were.
+    /// Power fails when all has been answered, in every way, alone and with every device. How many worlds
+    /// that were.
     pub fn every_loss_at_the_end(&self) -> Result<u64, Violation> {
         let mut worlds = 0;
         for tear in TEARS {

@@ -1,7 +1,7 @@
 //! Each planted bug is found within a bounded number of worlds; without one, the same worlds are fine.
 //!
-//! `planted_worlds.txt` says in which world each was found last. That one is tried first, and the others from 0
-//! on only if it finds nothing, as after a change of what worlds do. `ELASTRIPE_SIM_HUNT=anew` goes without
+//! `planted_worlds.txt` says in which world each was found last. That one is tried first, and the others from
+//! 0 on only if it finds nothing, as after a change of what worlds do. `ELASTRIPE_SIM_HUNT=anew` goes without
 //! it, and prints the lines of a new one; `ELASTRIPE_SIM_PLANT` names a single bug.
 #![allow(
     clippy::unwrap_used,
