@@ -74,6 +74,8 @@ planted!(
     WaitingNewestFirst,
     /// A full checkpoint leaves out pages that something waits for.
     WaitingIsSaved,
+    /// What waits for a page that has no slot yet is forgotten: it is taken for zeros.
+    UnwrittenIsZeros,
     /// Discards take effect, but are not recorded.
     ForgetDiscard,
     /// Rebuild leaves live log stripes out.

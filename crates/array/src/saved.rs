@@ -25,8 +25,9 @@ pub struct SavedPages {
 }
 
 impl SavedPages {
-    /// Gives the words of those of `pages` that were ever written to `take`, in no particular order, each
-    /// from a copy that is whole, the members side by side; the error is that one has no such copy.
+    /// Gives the words of those of `pages` that hold something to `take`, in no particular order: of those
+    /// that were ever written from a copy that is whole, the members side by side. The error is that one has
+    /// no such copy.
     pub fn read(
         &self,
         devices: &mut dyn DeviceSet,
@@ -36,8 +37,13 @@ impl SavedPages {
     ) -> Result<(), AssembleError> {
         let pages: Vec<usize> = pages.collect();
         for batch in pages.chunks(BATCH_PAGES) {
-            let is_written = |&&page: &&usize| table.slots().state(page).is_written();
-            let mut left: Vec<usize> = batch.iter().filter(is_written).copied().collect();
+            let is_written = |&page: &usize| table.slots().state(page).is_written();
+            let (mut left, unwritten): (Vec<usize>, Vec<usize>) = batch.iter().copied().partition(is_written);
+            for page in unwritten {
+                if table.is_somewhere(page) && !take(table, page, &table.unwritten(page)) {
+                    return Err(AssembleError::PageLost { page });
+                }
+            }
             for copy in 0..table.slots().area().copies() {
                 if !left.is_empty() {
                     left = self.read_copies(devices, table, &left, copy, take);

@@ -301,7 +301,7 @@ impl Table {
 
     #[cold]
     fn assert_unwritten(&self, index: usize) {
-        let is_absent = self.is_paged() && self.slots.state(index).is_written();
+        let is_absent = self.is_paged() && self.is_somewhere(index);
         assert!(!is_absent, "page {index} is looked into and not in memory");
     }
 
@@ -440,7 +440,7 @@ impl Table {
 
     /// Pages that hold something or have slots that count, in order.
     fn saved_pages(&self) -> impl Iterator<Item = usize> {
-        let is_saved = |&page: &usize| self.has_frame(page) || self.slots.state(page).is_written();
+        let is_saved = |&page: &usize| self.has_frame(page) || self.is_somewhere(page);
         (0..self.page_count).filter(is_saved)
     }
 

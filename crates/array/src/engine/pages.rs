@@ -261,6 +261,26 @@ impl Core {
         must
     }
 
+    /// Has an absent page brought in.
+    fn bring_page(&mut self, key: Key<Fault>, slot: Slot) {
+        let page = self.reads.pages.faults[key].page;
+        if self.store.table.slots().state(page).is_written() {
+            return self.read_copy(key, slot);
+        }
+        let words = self.store.table.unwritten(page);
+        if !self.is_sound_page(page, &words) {
+            return self.page_lost(key, slot);
+        }
+        self.store.table.bring(page, &words);
+        self.page_came(key, slot);
+    }
+
+    /// Whether words may be those of a page.
+    fn is_sound_page(&self, page: usize, words: &[u32]) -> bool {
+        let table = &self.store.table;
+        table.is_sane_page(page, words) && self.scheme.check_page(table, page, words).is_ok()
+    }
+
     /// Reads the next copy of a page; it is lost if there is none.
     fn read_copy(&mut self, key: Key<Fault>, slot: Slot) {
         let Fault { page, copy, .. } = self.reads.pages.faults[key];
@@ -329,8 +349,7 @@ impl Core {
             (found.kind, found.index) == slots.name(page)
                 && (slots.state(page).fits(found.number) || planted(Planted::ReadOtherSlot))
                 && found.number <= self.board.checkpoint.newest()
-                && self.store.table.is_sane_page(page, &found.words)
-                && self.scheme.check_page(&self.store.table, page, &found.words).is_ok()
+                && self.is_sound_page(page, &found.words)
         };
         let with_waiting = |mut found: Page| {
             self.store.table.add_waiting(page, &mut found.words);
@@ -449,7 +468,7 @@ impl Activity for PageReader {
             if core.store.table.is_absent(page) {
                 let Some(slot) = core.reads.pages.slots.pop() else { return };
                 core.store.table.expect_page();
-                core.read_copy(key, slot);
+                core.bring_page(key, slot);
             } else {
                 core.end_fault(key);
             }

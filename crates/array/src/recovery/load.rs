@@ -333,11 +333,11 @@ impl Source<'_> {
         Some(are_changes)
     }
 
-    /// Changes pages of the table, or lets what changes wait where a page is absent; notes what there was
-    /// before.
+    /// Changes pages of the table, or lets what changes wait where a page is not in memory; notes what there
+    /// was before.
     fn apply_patches(&mut self, table: &mut Table, patches: &[Patch<'_>], replaced: &mut Replaced) {
         for patch in patches {
-            if table.is_paged() && table.is_absent(patch.index) {
+            if table.is_paged() && !table.has_frame(patch.index) {
                 table.wait_for_page(patch);
                 replaced.waited_for.push(patch.index);
                 continue;

@@ -136,10 +136,16 @@ impl Table {
         while self.evict() {}
     }
 
-    /// Whether a page is on the members and not in memory.
+    /// Whether a page is not in memory and holds something: on the members, or in patches that wait for it.
     #[inline]
     pub fn is_absent(&self, page: usize) -> bool {
-        self.frames.get(page).is_none() && self.slots.state(page).is_written()
+        self.frames.get(page).is_none() && self.is_somewhere(page)
+    }
+
+    /// Whether a page that has no frame is more than zeros.
+    #[inline]
+    pub fn is_somewhere(&self, page: usize) -> bool {
+        self.slots.state(page).is_written() || self.waiting.has(page)
     }
 
     /// Whether a page is in memory, be it of zeros.

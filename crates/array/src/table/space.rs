@@ -127,7 +127,7 @@ impl Table {
         let at = self.space.at(dev, word);
         match self.frames.get(at.page) {
             Some(page) => Some(page.words[at.word]),
-            None if self.is_paged() && self.slots.state(at.page).is_written() => None,
+            None if self.is_paged() && self.is_somewhere(at.page) => None,
             None => Some(0),
         }
     }
