@@ -178,7 +178,7 @@ pub fn plan_config(
         let needed =
             (1..u32::MAX).find_map(|chunks| config_for(options, chunks, log_count as u16, log_blocks));
         CreateError::TooSmall {
-            what: "a main device",
+            what: "a data device",
             found_bytes: main_bytes,
             expected_bytes: needed.map_or(0, |config| config.main_device_bytes()),
         }

@@ -50,6 +50,13 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// Somebody asked that a device does not take the place of a member.
+    CalledOff {
+        /// The place.
+        dev: DevIndex,
+        /// The device.
+        path: PathBuf,
+    },
     /// A member is whole again.
     Rebuilt(DevIndex),
     /// A device is useless as the member it is.

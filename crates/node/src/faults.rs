@@ -171,8 +171,9 @@ impl FailedBecause {
 /// What the log adds to the news that a member failed.
 pub fn describe_cause(cause: FailCause, now_ns: u64) -> String {
     match cause {
-        // The first was asked for by whoever reads this, the second has a line of its own.
-        FailCause::Asked | FailCause::Unfit(_) => String::new(),
+        FailCause::Asked => " (as asked)".to_owned(),
+        // It has a line of its own.
+        FailCause::Unfit(_) => String::new(),
         FailCause::Fault(fault) => format!(" ({})", Fault::of_engine(&fault, now_ns)),
         FailCause::Silent { .. } => " (it did not answer in time; see --device-timeout)".to_owned(),
     }

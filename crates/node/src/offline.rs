@@ -122,6 +122,7 @@ impl Offline {
                 | Event::Succeeded { .. }
                 | Event::CameBack { .. }
                 | Event::NotReplaced { .. }
+                | Event::CalledOff { .. }
                 | Event::Rebuilt(_)
                 | Event::WorkBegan { .. }
                 | Event::WorkEnded { .. } => {}

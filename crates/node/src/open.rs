@@ -636,7 +636,7 @@ pub fn worst(states: impl Iterator<Item = MemberState>) -> MemberState {
     states.max_by_key(rank).expect("an array has a shard")
 }
 
-fn in_service(state: MemberState) -> bool {
+pub(crate) fn in_service(state: MemberState) -> bool {
     match state {
         MemberState::Healthy | MemberState::Rebuilding => true,
         MemberState::Failed | MemberState::Absent => false,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// A device that is a member is to be erased.
-    #[error("{}: is {what}; `wipe --yes` makes it forget that, and the array has to do without it", path.display())]
+    #[error("{}: is {what}; whether that array needs it is not looked at: `wipe --yes` makes it forget, and the array has to do without it", path.display())]
     WipeUnasked {
         /// The device.
         path: PathBuf,
@@ -44,7 +44,9 @@ pub enum Refusal {
         name: String,
     },
     /// Nothing is written any more.
-    #[error("the array has failed: a replacement cannot be filled any more")]
+    #[error(
+        "the array has failed, and nothing is written to it any more: stop it, and serve it with every member that is still there"
+    )]
     ArrayFailed,
     /// A device has no room for a member.
     #[error(

@@ -50,7 +50,13 @@ pub fn remarks(status: &Status) -> String {
     delays::list_old(&mut text, status);
     troubles::list_faults(&mut text, status);
     for path in &status.stale {
-        put(&mut text, format_args!("  {}: no member any more, it was replaced or failed", path.display()));
+        put(
+            &mut text,
+            format_args!(
+                "  {}: not in service; it was replaced, or left and can come back (`elastripe online`)",
+                path.display()
+            ),
+        );
     }
     for why in status.ignored.iter().chain(&status.notes) {
         put(&mut text, format_args!("  {why}"));
@@ -201,11 +207,20 @@ fn action(status: &Status) -> Option<String> {
         (None, None) if status.state == Condition::Failed => {
             Some("restore from a backup; `elastripe inspect` shows what is left on a member".to_owned())
         }
-        (None, Some(_)) => {
-            Some("bring back members that were only disconnected, or restore from a backup".to_owned())
-        }
+        (None, Some(_)) => Some(after_failure(status)),
         (None, None) => None,
     }
+}
+
+/// More members are gone than the code can make up for.
+fn after_failure(status: &Status) -> String {
+    let again = match status.source {
+        Source::Served => format!("stop the array (elastripe stop {}) and serve it", whom(status)),
+        Source::Stopped | Source::InUse | Source::Dead => "serve the array".to_owned(),
+    };
+    format!(
+        "bring back members that were only disconnected: {again} with all that are still there; or restore from a backup"
+    )
 }
 
 /// How commands are told which array is meant: by its name, by one of its members, or by all of them.
@@ -246,6 +261,9 @@ fn serve_again(status: &Status) -> String {
         command.push("MEMBERS".to_owned());
     }
     command.extend(status.uris.iter().map(|address| format!("--nbd {address}")));
+    if status.devices.iter().any(|device| device.path.is_none()) {
+        command.push("--degraded, if the members without a path cannot be had".to_owned());
+    }
     command.join(" ")
 }
 
@@ -442,7 +460,12 @@ fn work(status: &Status) -> String {
         None if status.scrub_cursor > 0 => {
             Some("a scrub was interrupted; it goes on when the array is served".to_owned())
         }
-        None => None,
+        None => status.engine.rate_limit_bytes_per_s.map(|rate| {
+            format!(
+                "none; rebuild and scrub are limited to {} of each device (`rate --rate off`)",
+                show_rate(rate)
+            )
+        }),
     };
     let replaced = status
         .devices

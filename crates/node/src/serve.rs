@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
 use crate::notify::notify;
 use crate::offline::warn_of_loss;
-use crate::open::{Locked, name_of};
+use crate::open::{Locked, in_service, member_name, name_of};
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::{ControlSocket, Record};
@@ -227,8 +227,25 @@ pub(crate) fn begin(
     let mut reactions = Reactions::new(service.on_event.clone(), uuid, name);
     let before = if report.was_clean { "stopped in order" } else { "not stopped in order, and recovered" };
     reactions.remember(Level::Info, "served", &format!("serving began; the array had been {before}"));
+    if let Some(text) = plant.visit(|running| describe_missing(running))? {
+        reactions.tell(Level::Warning, "degraded", "", &text);
+    }
     let steward = Steward::new(signals, control, operator, found.stale, uris.to_vec(), reactions);
     Ok((plant, steward))
+}
+
+/// Members that are out of service from the beginning.
+fn describe_missing(running: &mut Running) -> Option<String> {
+    let main_count = running.lead().store().main_count();
+    let missing = running.members().filter(|&dev| !in_service(running.member_state(dev)));
+    let names: Vec<String> = missing.map(|dev| member_name(main_count, dev)).collect();
+    let left = running.lead().health().tolerated().saturating_sub(running.missing_count());
+    (!names.is_empty()).then(|| {
+        let names = names.join(", ");
+        format!(
+            "the array is served without all its members: {names} out of service; it bears {left} more losses"
+        )
+    })
 }
 
 /// Stops an array in order, when its clients are gone; how the command that was run ended.

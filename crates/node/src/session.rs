@@ -319,6 +319,7 @@ impl Offline {
         self.run_until(show, |_, events, _| {
             events.iter().find_map(|event| match event {
                 Event::NotReplaced { why, .. } => Some(Err(Error::NotReplaced(why.clone()))),
+                Event::CalledOff { .. } => Some(Err(Error::NotReplaced("it was called off".to_owned()))),
                 Event::WorkEnded { found, .. } if found.lost > 0 => {
                     Some(Err(Error::NotRebuilt { lost: found.lost }))
                 }
@@ -351,6 +352,7 @@ impl Offline {
                 | Event::WorkBegan { .. }
                 | Event::Unfit { .. }
                 | Event::NotReplaced { .. }
+                | Event::CalledOff { .. }
                 | Event::Rebuilt(_)
                 | Event::Failed { .. }
                 | Event::PageLost(_)

@@ -34,6 +34,8 @@ pub enum Outcome {
     MemberLeft,
     /// It is not, for this reason.
     Failed(String),
+    /// It is not, as somebody asked for.
+    CalledOff,
 }
 
 /// A device that is to take the place of a member that works.
@@ -292,9 +294,7 @@ impl Succeeding {
         }
         Ok(match why {
             GivenUp::MemberLeft => Outcome::MemberLeft,
-            GivenUp::PartnerFailed(_) if self.is_called_off => {
-                Outcome::Failed("it was called off".to_owned())
-            }
+            GivenUp::PartnerFailed(_) if self.is_called_off => Outcome::CalledOff,
             GivenUp::PartnerFailed(fault) => {
                 Outcome::Failed(Refusal::Fault { path: self.path.clone(), fault }.to_string())
             }

@@ -1,4 +1,4 @@
-//! `create`: a new array on empty devices or files.
+//! `create`: a new array on devices or files that carry nothing known.
 
 use super::Exit;
 use crate::memory::{MemoryLimit, ceil_size};
@@ -17,7 +17,7 @@ use node::interrupt::Interrupt;
 use node::made::MadeFile;
 use node::memory::{show_need, to_json};
 use node::naming::check_name;
-use node::open::{array_name, look_at, member_name, show_shards};
+use node::open::{array_name, is_locked, look_at, member_name, show_shards};
 use node::output;
 use node::units::{parse_permille, parse_size, show_size};
 use serde_json::json;
@@ -124,6 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // A dry run first: nothing is made before it is known that the sizes will do.
     let Planned { config, need } = plan(arguments)?;
     if arguments.dry_run {
+        refuse_in_use(arguments)?;
         report(arguments, &config, &need, None);
         return Ok(0);
     }
@@ -156,7 +157,8 @@ fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
     let sizes = sizes(arguments)?;
     if let Some(chunk_bytes) = arguments.chunk_size {
         let table_bytes = arguments.memory.table_bytes();
-        let planned = plan_with(arguments, chunk_bytes, sizes, table_bytes)??;
+        let planned = plan_with(arguments, chunk_bytes, sizes, table_bytes)?;
+        let planned = planned.map_err(|error| named(arguments, error))?;
         let (found, limit) = (planned.need.total_bytes(), arguments.memory.bytes());
         if found <= limit {
             return Ok(planned);
@@ -189,7 +191,7 @@ fn first_that_fits(
             Ok(planned) if is_last => return Ok(Err(planned)),
             Err(error @ CreateError::TooLarge { .. }) if is_last => return Err(error.into()),
             Ok(_) | Err(CreateError::TooLarge { .. }) => chunk_bytes *= 2,
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(named(arguments, error)),
         }
     }
 }
@@ -324,6 +326,27 @@ fn check_paths(arguments: &Arguments) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What the members would be opened for is possible only while nobody else has them.
+fn refuse_in_use(arguments: &Arguments) -> Result<(), Failure> {
+    for path in arguments.data.iter().chain(&arguments.log).filter(|path| path.exists()) {
+        if is_locked(&look_at(path)?) {
+            return Err(Failure::new(format!("{}: is in use by another process", path.display())));
+        }
+    }
+    Ok(())
+}
+
+/// A device that is too small is named.
+fn named(arguments: &Arguments, error: CreateError) -> Failure {
+    let CreateError::TooSmall { found_bytes, .. } = error else { return error.into() };
+    let paths = arguments.data.iter().chain(&arguments.log);
+    let mut small = paths.filter(|path| look_at(path).is_ok_and(|found| found.size_bytes == found_bytes));
+    match small.next() {
+        Some(path) => Failure::new(format!("{}: {error}", path.display())),
+        None => error.into(),
+    }
 }
 
 /// The smallest data and log device, as they will be.

@@ -1,8 +1,9 @@
 //! `examine`: what one device says of itself.
 
 use super::Exit;
+use block::META_BYTES;
 use clap::Args;
-use format::Superblock;
+use format::{SUPERBLOCK_OFFSETS, Superblock};
 use lab::failure::Failure;
 use node::describe::{role_of, superblock_json};
 use node::open::{Candidate, look_at, member_name, shape, state_name};
@@ -79,6 +80,9 @@ fn to_text(candidate: &Candidate) -> String {
         match copy {
             Ok(superblock) => {
                 text.push_str(&format!("  superblock {slot}: update {}\n", superblock.config_seq))
+            }
+            Err(_) if candidate.size_bytes < SUPERBLOCK_OFFSETS[slot] + META_BYTES as u64 => {
+                text.push_str(&format!("  superblock {slot}: no room for one, it ends before\n"));
             }
             Err(error) => text.push_str(&format!("  superblock {slot}: {error}\n")),
         }

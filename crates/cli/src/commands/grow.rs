@@ -3,6 +3,7 @@
 use super::Exit;
 use clap::Args;
 use lab::failure::Failure;
+use node::called::members;
 use node::grow::{Growth, grow_array, plan_growth};
 use node::output;
 use node::session::{Reach, server_of};
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 /// Options of `grow`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Members of the array, all of them.
+    /// Members of the array, all of them, or its name or UUID.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Say what would come of it, and write nothing; also of an array that is being served.
@@ -25,7 +26,8 @@ pub struct Arguments {
 
 /// Runs `grow`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let growth = match server_of(&arguments.paths)? {
+    let paths = members(&arguments.paths)?;
+    let growth = match server_of(&paths)? {
         Reach::Copy(why) => return Err(Failure::new(why)),
         Reach::Server(mut client) if arguments.dry_run => {
             let devices = client.status()?.devices;
@@ -38,8 +40,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
                 arguments.paths.first().map_or_else(String::new, |path| path.display().to_string())
             )));
         }
-        Reach::Nobody if arguments.dry_run => plan_growth(&arguments.paths)?,
-        Reach::Nobody => grow_array(&arguments.paths)?,
+        Reach::Nobody if arguments.dry_run => plan_growth(&paths)?,
+        Reach::Nobody => grow_array(&paths)?,
     };
     if arguments.json {
         output::line(serde_json::to_string_pretty(&as_json(&growth, arguments.dry_run))?);

@@ -4,6 +4,7 @@ use super::Exit;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use lab::failure::{EXIT_FAILED, Failure};
+use node::called::members;
 use node::inspect::{Detail, inspect, text, to_json};
 use node::output;
 use std::io::IsTerminal;
@@ -16,8 +17,8 @@ const QUIET: Duration = Duration::from_secs(2);
 /// Options of `inspect`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Members, also damaged ones or ones of an array that is being served; or the word `layout` for the
-    /// tables of the on-disk format.
+    /// Members, also damaged ones or ones of an array that is being served; its name or UUID; or the word
+    /// `layout` for the tables of the on-disk format.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Which shard's slices to look at, of an array that has several.
@@ -41,7 +42,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut exit = 0;
     let mut all = Vec::new();
     let mut secrets = Vec::new();
-    for path in &arguments.paths {
+    let paths = members(&arguments.paths)?;
+    for path in &paths {
         let mut search = Search::start(path);
         match inspect(path, arguments.shard, &mut secrets, &mut |done, total| search.show(done, total)) {
             Ok(inspection) => {
@@ -55,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
                     output::print(text(&inspection, detail));
                 }
             }
-            Err(failure) if arguments.paths.len() == 1 => return Err(failure.into()),
+            Err(failure) if paths.len() == 1 => return Err(failure.into()),
             Err(failure) => {
                 // The others may still be worth a look.
                 output::warn(format_args!("elastripe: {failure}"));

@@ -207,7 +207,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let assembled = locked.assemble(options, DriverOptions::default())?;
     warn_of_memory(&need);
     let talk = Talk::of(whole);
-    print_start(&assembled, talk);
+    print_start(&assembled, Use::ReadWrite, talk);
     if let Some(monitor) = monitor {
         talk.say(format_args!("page at http://{0}/, metrics at http://{0}/metrics", monitor.address()));
         monitor.start(socket_path(uuid))?;

@@ -15,7 +15,7 @@ use node::operate::Steering;
 use node::output;
 use node::registry::forget_dead;
 use node::session::{Patience, Reach, Session, server_of};
-use node::status::LastWork;
+use node::status::{DeviceState, LastWork, Status};
 use node::ublk;
 use node::units::{parse_rate, parse_rate_or_off, show_rate};
 use node::waiting::{Successor, wait_for_successor, wait_for_work};
@@ -39,7 +39,8 @@ pub struct ScrubArguments {
     /// Give it up for good.
     #[arg(long, conflicts_with_all = ["wait", "rate"])]
     stop: bool,
-    /// Limit of the scrub (and of a rebuild): how much of each data device is looked at.
+    /// Limit of the scrub (and of a rebuild): how much of each data device is looked at. It stays until
+    /// `rate` or a restart changes it.
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
     /// Assemble an array that nobody serves even if data may be silently wrong (in place without a journal,
@@ -130,7 +131,7 @@ pub struct CheckpointArguments {
     json: bool,
 }
 
-/// Runs `scrub`. Exit code 1 if something is lost or did not match.
+/// Runs `scrub`. Exit code 1 if something is lost or did not match, or a member could not be checked.
 pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
     let steering = [
         (arguments.pause, Steering::Pause, "waits; `scrub --resume` lets it go on"),
@@ -151,8 +152,25 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
         Ok(Some(found)) => (if found.errors_left() > 0 { EXIT_FAILED } else { 0 }, describe_scrub(found)),
         Ok(None) | Err(_) => (0, "the scrub has begun, see `status`".to_owned()),
     };
+    let left_out = match &outcome {
+        Ok(Some(_)) => not_checked(&session.status()?),
+        Ok(None) | Err(_) => Vec::new(),
+    };
+    let (exit, text) = match left_out.as_slice() {
+        [] => (exit, text),
+        names => (EXIT_FAILED, format!("{text}; NOT CHECKED, as not in service: {}", names.join(", "))),
+    };
     finish(session, outcome.map(|_| ()), arguments.json, &text)?;
     Ok(exit)
+}
+
+/// Members on which a scrub could not look at everything.
+fn not_checked(status: &Status) -> Vec<String> {
+    let devices = status.devices.iter().filter(|device| match device.state {
+        DeviceState::Healthy | DeviceState::Spare => false,
+        DeviceState::Rebuilding | DeviceState::Failed | DeviceState::Absent | DeviceState::Missing => true,
+    });
+    devices.map(|device| device.name.clone()).collect()
 }
 
 fn describe_scrub(found: &LastWork) -> String {

@@ -66,7 +66,8 @@ pub struct ReplaceArguments {
     /// Stay until the device is whole.
     #[arg(long)]
     wait: bool,
-    /// Limit of the rebuild (and of a scrub): how much of each data device is looked at.
+    /// Limit of the rebuild (and of a scrub): how much of each data device is looked at. It stays until
+    /// `rate` or a restart changes it.
     #[arg(long, value_parser = parse_rate, value_name = "RATE")]
     rate: Option<u64>,
     /// Overwrite a device that belongs to another array or holds foreign content.

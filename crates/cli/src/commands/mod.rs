@@ -26,7 +26,7 @@ pub type Exit = u8;
 /// What can be done.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Make a new array on empty devices or files.
+    /// Make a new array on devices or files that carry nothing known.
     Create(create::Arguments),
     /// Assemble an array and export it over NBD.
     Serve(serve::Arguments),

@@ -34,8 +34,10 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         check_new_name(array, name).map_err(|failure| Failure::new(format!("--name: {failure}")))?;
     }
     let mut session = Session::open(&paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
+    let is_served = matches!(session, Session::Live(_));
     let outcome = session.rename(name);
     let called =
         if name.is_empty() { "has no name any more".to_owned() } else { format!("is called {name}") };
-    finish(session, outcome, arguments.json, &format!("the array {called}"))
+    let export = if is_served { "; its export has the new name from the next start on" } else { "" };
+    finish(session, outcome, arguments.json, &format!("the array {called}{export}"))
 }

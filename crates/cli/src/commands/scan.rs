@@ -29,6 +29,12 @@ pub struct Arguments {
 
 /// Runs `scan`. Exit code 1 if there is no array.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    if let Some(place) = arguments.places.iter().find(|place| place.symlink_metadata().is_err()) {
+        return Err(Failure::new(format!(
+            "{}: nothing is there; expected a device, file or directory",
+            place.display()
+        )));
+    }
     let sight = look_around(&arguments.places)?;
     for other in &sight.other_versions {
         output::warn(format_args!("elastripe: {other}"));

@@ -415,8 +415,8 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     let assembled = locked.assemble(options, DriverOptions::default())?;
     warn_of_memory(&need);
     let talk = Talk::of(&arguments.whole);
-    print_start(&assembled, talk);
     let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };
+    print_start(&assembled, usage, talk);
     let service = Service {
         usage,
         on_event: arguments.whole.on_event.clone(),
@@ -523,18 +523,22 @@ impl Talk {
     }
 }
 
-pub(super) fn print_start(assembled: &Assembled, talk: Talk) {
+pub(super) fn print_start(assembled: &Assembled, usage: Use, talk: Talk) {
     talk.say(describe(assembled.found.superblock()));
     talk.say(format_args!("recovery: {}", describe_recovery(&assembled.report)));
     for path in &assembled.found.stale {
         log(&format!(
-            "{}: no member any more (replaced, or failed while the array went on); left alone",
+            "{}: not in service (it was replaced, or left and can come back: `elastripe online`); left alone",
             path.display()
         ));
     }
     let main_count = assembled.found.superblock().config.geometry.device_count();
     for dev in assembled.found.unnamed() {
-        let text = format!("{} is left out and out of service from now on", member_name(main_count, dev));
+        let since = match usage {
+            Use::ReadWrite => " and out of service from now on",
+            Use::ReadOnly => "",
+        };
+        let text = format!("{} is left out{since}", member_name(main_count, dev));
         log_as(Level::Warning, &text);
     }
     assembled.notes.iter().for_each(|note| log(&note.to_string()));

@@ -229,10 +229,32 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
     }
 }
 
+/// What is said of a path that is no member to look at: if the array that is served has that very path in
+/// service, its advice would be wrong.
+fn whose(status: &Status, path: &Path, failure: &Error) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let is_it = |of_member: &Path| std::path::absolute(of_member).is_ok_and(|of_member| of_member == whole);
+    let served = status.devices.iter().filter(|_| status.source == Source::Served);
+    let mut members = served.filter(|device| device.path.as_deref().is_some_and(is_it));
+    match members.next() {
+        None => failure.to_string(),
+        Some(device) if !path.exists() => format!(
+            "{}: nothing is there any more, and {} is served from what was: the next start will not find it",
+            path.display(),
+            device.name
+        ),
+        Some(device) => format!(
+            "{}: is served as {}, and its superblock is not there any more, as if somebody wrote over it: scrub the array now",
+            path.display(),
+            device.name
+        ),
+    }
+}
+
 /// The status of the array that `paths` belong to: from its server if it has one, else from the
 /// superblocks. Paths that are no members (any more) are mentioned, unless none is one.
 pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
-    let mut ignored = Vec::new();
+    let (mut ignored, mut of_which) = (Vec::new(), Vec::new());
     let mut candidates: Vec<Candidate> = Vec::new();
     // Paths of members that are gone or damaged, as far as one can tell: those members were looked for.
     let mut in_vain = 0;
@@ -244,7 +266,10 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
                 in_vain -= usize::from(candidate.looks_like_member);
                 candidates.push(candidate);
             }
-            Err(failure) => ignored.push(failure),
+            Err(failure) => {
+                ignored.push(failure);
+                of_which.push(path);
+            }
         }
     }
     let Some(first) = candidates.first() else {
@@ -282,6 +307,8 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
             status
         }
     };
-    status.ignored.extend(ignored.iter().map(ToString::to_string));
+    let said: Vec<String> =
+        ignored.iter().zip(of_which).map(|(failure, path)| whose(&status, path, failure)).collect();
+    status.ignored.extend(said);
     Ok(status)
 }

@@ -14,7 +14,7 @@ pub struct Arguments {
     /// Devices or files.
     #[arg(required = true, value_name = "DEVICE")]
     paths: Vec<PathBuf>,
-    /// The devices are not needed any more: their array does without them.
+    /// The devices are not needed any more: their array, which is not asked, does without them.
     #[arg(long)]
     yes: bool,
 }

@@ -54,7 +54,7 @@ fn who_is_failed_by_hand_names_no_operation() {
     let rig = Rig::with_array();
     let mut server = rig.serve(&crate::common::MEMBERS, &[]);
     rig.on("fail", &["d0"], &["--device", "data1"]).ok();
-    server.await_log("data1 failed; 1 out of service, the array bears 2");
+    server.await_log("data1 failed (as asked); 1 out of service, the array bears 2");
     let status = rig.status(&["d0"]);
     assert_eq!(device(&status, "data1")["failed_because"], "asked");
     assert!(device(&status, "data1")["last_fault"].is_null(), "{status:#}");

@@ -31,7 +31,7 @@ fn names(members: &[String]) -> Vec<&str> {
 
 #[track_caller]
 fn replayed(rig: &Rig, members: &[&str], options: &[&str]) -> Value {
-    let common = ["--trace", "t.csv", "--verify", "--json"];
+    let common = ["--trace", "t.csv", "--overwrite", "--verify", "--json"];
     let result = rig.on("replay", members, &[&common, options].concat()).ok().json();
     assert_eq!(result["verify"]["mismatches"], 0);
     assert!(result["verify"]["sectors_checked"].as_u64().unwrap() > 1000);

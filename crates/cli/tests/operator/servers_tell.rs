@@ -88,7 +88,10 @@ fn lines_of_the_log_have_a_time_and_a_level() {
     let server = rig.serve(&MEMBERS, &["--log-time", "never"]);
     rig.on("fail", &["d0"], &["--device", "data2", "--yes"]).ok();
     let ran = server.stop().ok();
-    assert!(ran.err.lines().any(|line| line.starts_with("elastripe: data2 failed; 2 out of")), "{ran:?}");
+    assert!(
+        ran.err.lines().any(|line| line.starts_with("elastripe: data2 failed (as asked); 2 out of")),
+        "{ran:?}"
+    );
 
     // To the journal, which has the time, only the level.
     let mut server =
@@ -110,7 +113,7 @@ fn a_command_of_the_operators_is_told() {
             Err(_) => drop(rig.status(&["d0"])),
         }
     };
-    assert_eq!(heard, "failed tank data1: data1 failed; 1 out of service, the array bears 2\n");
+    assert_eq!(heard, "failed tank data1: data1 failed (as asked); 1 out of service, the array bears 2\n");
     server.stop().ok();
 }
 

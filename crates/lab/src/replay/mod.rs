@@ -28,7 +28,7 @@ use crate::terms::Terms;
 use crate::watch::Shown;
 use array::{EngineOptions, SyncPolicy};
 use clap::{Args, ValueEnum};
-use format::CheckpointKind;
+use format::{CheckpointKind, Superblock};
 use node::assemble;
 use node::open;
 use node::output;
@@ -42,16 +42,19 @@ use std::sync::Arc;
 /// Options of `replay`.
 #[derive(Args, Debug)]
 pub struct Arguments {
-    /// Members of the array, in any order.
+    /// Members of the array, in any order. What the trace writes replaces what the volume holds.
     #[arg(value_name = "MEMBER")]
     members: Vec<PathBuf>,
+    /// Even if the array of these members was written to before: its content is lost.
+    #[arg(long, requires = "members")]
+    overwrite: bool,
     #[command(flatten)]
     trace: TraceOptions,
     /// Make an array of such devices for the run, instead of naming members.
     #[arg(long, value_enum, conflicts_with_all = ["members", "nbd"])]
     device: Option<DeviceKind>,
     /// Replay through an NBD export: nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or
-    /// tcp:HOST:PORT.
+    /// tcp:HOST:PORT. What the trace writes replaces what it holds.
     #[arg(long, value_name = "URI", conflicts_with = "members")]
     nbd: Option<Uri>,
     #[command(flatten)]
@@ -195,6 +198,12 @@ fn on_members(
             show_size(chunk_bytes)
         )));
     }
+    if !arguments.overwrite && was_written(found.superblock()) {
+        return Err(Failure::new(
+            "the array was written to before, and a replay overwrites what it holds: --overwrite if that is not needed, \
+             or --device memory",
+        ));
+    }
     let loaded = load(&arguments.trace, chunk_bytes)?;
     loaded.check_footprint(found.superblock().config.volume_bytes())?;
     let count = found.superblock().config.shard.count;
@@ -206,6 +215,11 @@ fn on_members(
     let mut assembled = assemble::assemble(&arguments.members, engine_options(arguments))?;
     let target = ArrayTarget::new(assembled.shards.remove(0).start_fixed()?, Payload::Any);
     Ok((Box::new(target), loaded, chunk_bytes))
+}
+
+/// Whether an array may hold anything: one that was not stopped in order is taken for written.
+fn was_written(superblock: &Superblock) -> bool {
+    superblock.durable_through.get() > 0 || !superblock.clean
 }
 
 /// Units have the size that the array was made with.

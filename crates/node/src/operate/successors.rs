@@ -4,6 +4,7 @@ use super::{Operator, Pending};
 use crate::checks::View;
 use crate::error::Error;
 use crate::event::Event;
+use crate::logbook::{Level, log_as};
 use crate::open::open_options;
 use crate::refusal::Refusal;
 use crate::running::Running;
@@ -64,8 +65,16 @@ impl Operator {
         self.succeeding.iter().any(Succeeding::is_handing_over)
     }
 
-    /// The array is to be stopped: no member gets a successor any more.
+    /// The array is to be stopped: no member gets a successor any more. Nothing remembers them, so it is said.
     pub fn let_successors_go(&mut self, running: &mut Running) -> Result<(), Error> {
+        for one in &self.succeeding {
+            let (path, name) = (one.path().display(), self.view(running).name_of(one.dev()));
+            let text = format!(
+                "{path} does not take the place of {name}, as the array stops before it is whole; {name} stays: `replace` \
+                 again when the array is served"
+            );
+            log_as(Level::Warning, &text);
+        }
         self.succeeding.drain(..).try_for_each(|mut one| one.abandon(running))
     }
 
@@ -96,6 +105,7 @@ impl Operator {
                     }
                 },
                 Ok(Outcome::Failed(why)) => events.push(Event::NotReplaced { dev, path, why }),
+                Ok(Outcome::CalledOff) => events.push(Event::CalledOff { dev, path }),
                 Err(error) => events.push(Event::NotReplaced { dev, path, why: error.to_string() }),
             }
         }

@@ -97,7 +97,7 @@ checkpoint: number 7 on top of full 5; 2 written since the start
   DEVICE   STATE         READ  WRITE  CKSUM HEALED BYTES READ BYTES WRITTEN  PATH
   data0    healthy          1      0      2      3      4 KiB         1 MiB  /dev/data0
   data1    rebuilding       1      0      2      3      4 KiB         1 MiB  /dev/data1
-  /dev/old: no member any more, it was replaced or failed
+  /dev/old: not in service; it was replaced, or left and can come back (`elastripe online`)
 ";
     assert_eq!(shown(status), expected);
 }

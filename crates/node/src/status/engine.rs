@@ -32,6 +32,10 @@ pub struct EngineStatus {
     pub memory: Option<Memory>,
     /// Rebuild or scrub under way.
     pub work: Option<Work>,
+    /// How much of each data device rebuild and scrub look at per second at most, whether one is under way or
+    /// not; `None` = no limit.
+    #[serde(default)]
+    pub rate_limit_bytes_per_s: Option<u64>,
     /// What the last rebuild or scrub since assembly found.
     pub last_work: Option<LastWork>,
 }
@@ -226,6 +230,7 @@ impl EngineStatus {
             checkpoints: Some(Checkpoints { number: place.number, full_number: place.base, written }),
             memory: memory_of_all(running),
             work: work(running),
+            rate_limit_bytes_per_s: rate_limit(running),
             last_work: reports.reduce(MaintenanceReport::and).map(|found| LastWork::of_report(&found)),
         }
     }
@@ -384,7 +389,6 @@ pub fn work(running: &Running) -> Option<Work> {
     let main_count = running.lead().store().main_count();
     let rebuilding = running.members().filter(|&dev| running.member_state(dev) == MemberState::Rebuilding);
     let names = rebuilding.map(|dev| member_name(main_count, dev));
-    let rates = running.engines().map(Engine::rebuild_rate);
     Some(Work {
         kind,
         devices: if kind == WorkKind::Rebuild { names.collect() } else { Vec::new() },
@@ -392,7 +396,7 @@ pub fn work(running: &Running) -> Option<Work> {
         total,
         bytes_per_s: per_s(done.saturating_mul(stripe_bytes)),
         device_bytes_per_s: per_s(done.saturating_mul(config.geometry.chunk_bytes() as u64)),
-        limit_bytes_per_s: rates.sum(),
+        limit_bytes_per_s: rate_limit(running),
         paused: running.engines().any(Engine::is_scrub_paused),
         held_up_by: running.members().find_map(|dev| held_up(running, dev)),
         eta_s: (stripes_per_s > 0).then(|| left / stripes_per_s),
@@ -426,4 +430,9 @@ mod kind {
         let named = [WorkKind::Rebuild, WorkKind::Scrub].into_iter().find(|&kind| work_name(kind) == name);
         named.ok_or_else(|| de::Error::unknown_variant(&name, &["rebuild", "scrub"]))
     }
+}
+
+/// The limit of rebuild and scrub, over all shards.
+fn rate_limit(running: &Running) -> Option<u64> {
+    running.engines().map(Engine::rebuild_rate).sum()
 }

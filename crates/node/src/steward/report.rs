@@ -56,6 +56,12 @@ impl Steward {
                     self.reactions.tell(Level::Error, "not-replaced", &name(dev), &text);
                     self.answer(Wait::Place(dev), &Reply::refused(why), running);
                 }
+                Event::CalledOff { dev, path } => {
+                    let why = "it was called off, as asked";
+                    let text = format!("{} does not take the place of {}: {why}", path.display(), name(dev));
+                    self.reactions.tell(Level::Info, "not-replaced", &name(dev), &text);
+                    self.answer(Wait::Place(dev), &Reply::refused(why), running);
+                }
                 Event::Rebuilt(dev) => {
                     let text = format!("{} is rebuilt", name(dev));
                     self.reactions.tell(Level::Info, "rebuilt", &name(dev), &text);
