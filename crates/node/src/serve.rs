@@ -7,6 +7,7 @@ use crate::activation::Passed;
 use crate::assemble::Assembled;
 use crate::control;
 use crate::disk_wish::DiskWish;
+use crate::drives::Drives;
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
 use crate::notify::notify;
@@ -227,7 +228,8 @@ pub(crate) fn begin(
     let mut reactions = Reactions::new(service.on_event.clone(), uuid, name);
     let before = if report.was_clean { "stopped in order" } else { "not stopped in order, and recovered" };
     reactions.remember(Level::Info, "served", &format!("serving began; the array had been {before}"));
-    let steward = Steward::new(signals, control, operator, found.stale, uris.to_vec(), reactions);
+    let mut steward = Steward::new(signals, control, operator, found.stale, uris.to_vec(), reactions);
+    steward.ask_drives(Drives::start()?);
     Ok((plant, steward))
 }
 

@@ -4,6 +4,7 @@ mod clients;
 mod condition;
 mod device;
 mod engine;
+mod wear;
 
 pub use crate::succeed::Replacement;
 pub use clients::{Clientele, Kind, Requests, StoreStatus};
@@ -11,6 +12,7 @@ pub use condition::Condition;
 use device::spares;
 pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic, Written};
 pub use engine::{Checkpoints, Commit, EngineStatus, Gc, LastWork, Memory, Space, Work, memory, work};
+pub use wear::{Asked, Wear};
 
 use crate::faults::{FailedBecause, Fault};
 use crate::inspect::has_checkpoint;

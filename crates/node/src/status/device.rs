@@ -1,5 +1,6 @@
 //! One member or spare at one moment.
 
+use super::wear::{Asked, Wear};
 use crate::faults::{FailedBecause, Fault};
 use crate::open::{Spare, member_name, state_name};
 use crate::succeed::Replacement;
@@ -38,6 +39,16 @@ pub enum DeviceState {
     Missing,
     /// A spare.
     Spare,
+}
+
+impl DeviceState {
+    /// Whether it is a member out of service.
+    pub fn is_out(self) -> bool {
+        match self {
+            Self::Failed | Self::Absent | Self::Missing => true,
+            Self::Healthy | Self::Rebuilding | Self::Spare => false,
+        }
+    }
 }
 
 impl From<MemberState> for DeviceState {
@@ -101,6 +112,12 @@ pub struct DeviceStatus {
     /// The device that is to take its place, while it becomes the same.
     #[serde(default)]
     pub replacement: Option<Replacement>,
+    /// What the drive below tells of its own age, if it does.
+    #[serde(default)]
+    pub wear: Option<Box<Wear>>,
+    /// Why it does not; `None` also if it was not asked.
+    #[serde(default)]
+    pub wear_not_offered: Option<String>,
 }
 
 /// Error counters of a member.
@@ -177,7 +194,17 @@ impl DeviceStatus {
             last_fault: None,
             failed_because: None,
             replacement: None,
+            wear: None,
+            wear_not_offered: None,
         }
+    }
+
+    /// What came of asking the drive below.
+    pub fn set_wear(&mut self, asked: Asked) {
+        (self.wear, self.wear_not_offered) = match asked {
+            Asked::Told(wear) => (Some(wear), None),
+            Asked::NotOffered(why) => (None, Some(why)),
+        };
     }
 
     /// A member of an array with that many main devices, which come first; nothing is known of it but its
