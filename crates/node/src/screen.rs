@@ -550,6 +550,7 @@ fn devices(text: &mut String, status: &Status) {
 mod delays;
 pub mod losses;
 mod rates;
+pub mod streams;
 mod troubles;
 pub mod wear;
 

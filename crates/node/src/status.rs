@@ -372,6 +372,8 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         });
         describe_trouble(served, dev, &mut device);
         device.replacement = operator.replacement_of(dev, served.now_ns());
+        let open = served.open_members().get(dev);
+        device.write_streams = open.map(|member| member.write_streams().count());
         status.devices.push(device);
     }
     status.state = status.doubted();

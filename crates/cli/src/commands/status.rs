@@ -13,7 +13,7 @@ use node::error::Error;
 use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use node::output;
 use node::registry::{Record, Trace, dead_server_of, traces};
-use node::screen::{Rates, losses, render, wear};
+use node::screen::{Rates, losses, render, streams, wear};
 use node::session::{Reach, reach};
 use node::status::{Condition, Source, Status, of_superblocks};
 use node::units::parse_duration;
@@ -94,6 +94,7 @@ fn look(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Failure> {
         let mut text = render(&status);
         if arguments.verbose {
             wear::list(&mut text, &status);
+            streams::list(&mut text, &status);
             losses::list(&mut text, &status);
         }
         text.extend(rates.line(&status));

@@ -235,3 +235,22 @@ fn drives_tell_of_their_wear_and_complain_unasked() {
 ";
     assert_eq!(table, expected);
 }
+
+#[test]
+fn who_is_told_what_a_write_is() {
+    let of = |counts: [Value; 3]| {
+        let devices = ["data0", "data1", "log0"].into_iter().zip(counts).map(|(name, count)| {
+            let mut one = device(name, "healthy", Value::Null);
+            one["write_streams"] = count;
+            one
+        });
+        let status = status("healthy", "served", devices.collect());
+        let mut text = String::new();
+        super::streams::list(&mut text, &serde_json::from_value::<Status>(status).unwrap());
+        text
+    };
+    assert_eq!(of([json!(null), json!(null), json!(null)]), "");
+    assert!(of([json!(0), json!(0), json!(null)]).contains("write streams: none offered by any device"));
+    let mixed = of([json!(8), json!(0), json!(2)]);
+    assert!(mixed.contains("write streams: data0 8, log0 2; none offered by data1; data"), "{mixed}");
+}

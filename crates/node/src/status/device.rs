@@ -112,6 +112,9 @@ pub struct DeviceStatus {
     /// The device that is to take its place, while it becomes the same.
     #[serde(default)]
     pub replacement: Option<Replacement>,
+    /// Write streams of the device that keep contents apart; 0: it offers none, `None`: it is not open.
+    #[serde(default)]
+    pub write_streams: Option<u8>,
     /// What the drive below tells of its own age, if it does.
     #[serde(default)]
     pub wear: Option<Box<Wear>>,
@@ -194,6 +197,7 @@ impl DeviceStatus {
             last_fault: None,
             failed_because: None,
             replacement: None,
+            write_streams: None,
             wear: None,
             wear_not_offered: None,
         }
