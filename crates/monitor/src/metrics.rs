@@ -23,13 +23,14 @@ const CONDITIONS: [Condition; 7] = [
     Condition::Incomplete,
     Condition::Down,
 ];
-const STATES: [DeviceState; 6] = [
+const STATES: [DeviceState; 7] = [
     DeviceState::Healthy,
     DeviceState::Rebuilding,
     DeviceState::Failed,
     DeviceState::Absent,
     DeviceState::Missing,
     DeviceState::Spare,
+    DeviceState::Taken,
 ];
 
 /// The metrics of an array.

@@ -81,6 +81,8 @@ pub struct Service {
     pub threads: usize,
     /// Threads that serve clients; with 0 the thread that looks after the array does.
     pub socket_threads: usize,
+    /// Spares that the array shares with others of this machine.
+    pub shared_spares: Vec<PathBuf>,
 }
 
 /// What came of it.
@@ -222,6 +224,7 @@ pub(crate) fn begin(
             return running.level(&[]);
         }
         operator.adopt_spares(running, &found.spares).iter().for_each(|why| log(why));
+        operator.share_spares(&service.shared_spares);
         operator.resume(running);
     })?;
     let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());

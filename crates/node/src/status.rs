@@ -386,6 +386,9 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         status.state = Condition::Lost;
     }
     status.devices.extend(spares(&operator.spares()));
+    let (shared, notes) = operator.shared_spares();
+    status.devices.extend(shared);
+    status.notes.extend(notes);
     status.stale = stale.to_vec();
     status.engine = EngineStatus::of(served);
     let sum = |figure: fn(&EngineStats) -> u64| served.engines().map(|engine| figure(&engine.stats())).sum();

@@ -39,6 +39,8 @@ pub enum DeviceState {
     Missing,
     /// A spare.
     Spare,
+    /// A spare that several arrays share, and that is none now: somebody has taken it, or something is on it.
+    Taken,
 }
 
 impl DeviceState {
@@ -46,7 +48,7 @@ impl DeviceState {
     pub fn is_out(self) -> bool {
         match self {
             Self::Failed | Self::Absent | Self::Missing => true,
-            Self::Healthy | Self::Rebuilding | Self::Spare => false,
+            Self::Healthy | Self::Rebuilding | Self::Spare | Self::Taken => false,
         }
     }
 }
@@ -71,6 +73,7 @@ impl fmt::Display for DeviceState {
             Self::Rebuilding => state_name(MemberState::Rebuilding),
             Self::Missing => "missing",
             Self::Spare => "spare",
+            Self::Taken => "taken",
         })
     }
 }
@@ -201,6 +204,11 @@ impl DeviceStatus {
             wear: None,
             wear_not_offered: None,
         }
+    }
+
+    /// A spare that several arrays share.
+    pub fn of_shared(index: usize, state: DeviceState, path: PathBuf) -> Self {
+        Self::new(format!("shared{index}"), DeviceRole::Spare, index, state, Some(path))
     }
 
     /// What came of asking the drive below.

@@ -27,7 +27,8 @@ impl Steward {
     }
 
     /// The status for somebody who asks once: the next one finds drives that were asked anew.
-    pub(super) fn asked_status(&self, running: &Running) -> Reply {
+    pub(super) fn asked_status(&mut self, running: &Running) -> Reply {
+        self.operator.look_at_shared(running);
         self.physician.drives.iter().for_each(Drives::refresh);
         self.status(running)
     }

@@ -132,7 +132,9 @@ impl Rig {
     pub fn serve(&self, members: &[&str], options: &[&str]) -> Server {
         let mut args = vec!["serve"];
         args.extend(members);
-        args.extend(["--nbd", "unix:nbd"]);
+        if !options.contains(&"--nbd") {
+            args.extend(["--nbd", "unix:nbd"]);
+        }
         args.extend(options);
         let child = self.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut server = Server { child: Some(child) };
