@@ -9,7 +9,7 @@
 #   PYTHON=python3     one that has the module redis (pip install redis)
 #   GO_YCSB=go-ycsb    go-ycsb (go build ./cmd/go-ycsb in the source of the Go module github.com/pingcap/go-ycsb)
 #   KEEP=1             keep the directory of a failed test
-#   QEMU=FILE          nvme: an emulator (QEMU_DATA=DIRECTORY with what it needs, if that is elsewhere); NVME_GUEST=DIRECTORY with another kernel
+#   QEMU=FILE          nvme: an emulator (QEMU_DATA="DIRECTORY..." with what it needs, if that is elsewhere); NVME_GUEST=DIRECTORY with another kernel
 #   WAITS=FILE         hung, cut: append to it how long a client waited at most
 #
 # Exit code 0 when nothing failed. A test that this machine cannot run is skipped, with the reason.

@@ -10,7 +10,7 @@ kernel_of() { find "$1/tree" -name 'vmlinuz*' | head -n 1; }
 
 # test_nvme: see nvme-guest.sh.
 test_nvme() {
-  local tool guest=${NVME_GUEST:-} root=$work/root qemu=${QEMU:-qemu-system-x86_64} drives=() fdp=no drive with
+  local tool guest=${NVME_GUEST:-} root=$work/root qemu=${QEMU:-qemu-system-x86_64} drives=() data=() fdp=no drive with
   for tool in "$qemu" xz; do
     command -v "$tool" >/dev/null || skip "$tool is not installed"
   done
@@ -18,7 +18,8 @@ test_nvme() {
     guest=${UBLK_CACHE:-${CARGO_TARGET_DIR:-$repo/target}/ublk-guest}
     fetch_guest "$guest"
   fi
-  "$qemu" ${QEMU_DATA:+-L "$QEMU_DATA"} -device nvme-subsys,help | grep -q '^ *fdp=' && fdp=yes
+  for drive in ${QEMU_DATA:-}; do data+=(-L "$drive"); done
+  "$qemu" "${data[@]}" -device nvme-subsys,help | grep -q '^ *fdp=' && fdp=yes
   mkdir -p "$root"/{bin,sbin,dev,proc,sys,tmp,run,m,lib,etc}
   local busybox=${BUSYBOX:-$guest/tree/bin/busybox}
   with_libraries "$root" "$elastripe"
@@ -43,7 +44,7 @@ test_nvme() {
     drives+=(-drive "if=none,id=d$drive,file=$work/drive$drive,format=raw" -device "nvme,id=n$drive,serial=drive$drive$with"
       -device "nvme-ns,drive=d$drive,bus=n$drive,nsid=1$([ $fdp = yes ] && echo ,fdp.ruhs=0-5)")
   done
-  timeout -k 5 900 "$qemu" ${QEMU_DATA:+-L "$QEMU_DATA"} -accel tcg,thread=multi -cpu max -machine q35 -smp 2 -m 2G -nodefaults -no-user-config \
+  timeout -k 5 900 "$qemu" "${data[@]}" -accel tcg,thread=multi -cpu max -machine q35 -smp 2 -m 2G -nodefaults -no-user-config \
     -display none -serial stdio -no-reboot -kernel "$(kernel_of "$guest")" -initrd "$work/initrd" "${drives[@]}" \
     -append "console=ttyS0 quiet loglevel=4 mitigations=off panic=-1 fdp=$fdp" </dev/null | stdbuf -oL tr -d '\r'
   grep -q '^guest: exit code 0$' "$work/log" || fail "the guest did not pass"

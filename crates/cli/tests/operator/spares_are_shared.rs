@@ -96,7 +96,7 @@ fn what_holds_anything_is_no_spare() {
     std::fs::write(rig.path("ext4"), &content).unwrap();
     let fingerprint = rig.fingerprint(&["c0", "ext4"]);
     rig.on("fail", &["a0"], &["--device", "data2", "--yes"]).ok();
-    until("it was looked at", || notes(&rig.status(&["a0"])).contains("ext"));
+    until("it was looked at", || notes(&rig.status(&["a0"])).contains("is on it"));
     let status = rig.status(&["a0"]);
     for (name, why) in
         [("shared0", "it is of array other ("), ("shared1", "is on it"), ("shared2", "nowhere")]

@@ -215,7 +215,10 @@ impl EngineStatus {
         let engine = running.lead();
         let place = engine.checkpoint_place();
         let written = running.engines().map(|engine| engine.stats().checkpoints).sum();
-        let reports = running.engines().map(Engine::last_report);
+        // A shard that had nothing to do so far has nothing to say.
+        let nothing = MaintenanceReport::default();
+        let reports = running.engines().map(Engine::last_report).filter(|report| *report != nothing);
+        let report = reports.reduce(MaintenanceReport::and).unwrap_or(nothing);
         Self {
             space: running.engines().map(space).reduce(Space::and),
             untorn_bytes: Some(engine.untorn_bytes()),
@@ -226,7 +229,7 @@ impl EngineStatus {
             checkpoints: Some(Checkpoints { number: place.number, full_number: place.base, written }),
             memory: memory_of_all(running),
             work: work(running),
-            last_work: reports.reduce(MaintenanceReport::and).map(|found| LastWork::of_report(&found)),
+            last_work: Some(LastWork::of_report(&report)),
         }
     }
 }
