@@ -10,7 +10,7 @@ kernel_of() { find "$1/tree" -name 'vmlinuz*' | head -n 1; }
 
 # test_nvme: see nvme-guest.sh.
 test_nvme() {
-  local tool guest=${NVME_GUEST:-} root=$work/root qemu=${QEMU:-qemu-system-x86_64} drives=() data=() fdp=no drive with
+  local tool guest=${NVME_GUEST:-} root=$work/root qemu=${QEMU:-qemu-system-x86_64} drives=() data=() fdp=no drive with handles
   for tool in "$qemu" xz; do
     command -v "$tool" >/dev/null || skip "$tool is not installed"
   done
@@ -35,14 +35,14 @@ test_nvme() {
   # Of the last drive QEMU says that it has hardly any spare blocks left.
   for drive in 0 1 2 3; do
     truncate -s 128M "$work/drive$drive"
-    with=
+    with= handles=
     if [ $fdp = yes ]; then
       drives+=(-device "nvme-subsys,id=s$drive,fdp=on,fdp.nruh=8,fdp.nrg=1,fdp.runs=16M")
-      with=,subsys=s$drive
+      with=,subsys=s$drive handles=,fdp.ruhs=0-5
     fi
     [ $drive != 3 ] || with+=,smart_critical_warning=1
     drives+=(-drive "if=none,id=d$drive,file=$work/drive$drive,format=raw" -device "nvme,id=n$drive,serial=drive$drive$with"
-      -device "nvme-ns,drive=d$drive,bus=n$drive,nsid=1$([ $fdp = yes ] && echo ,fdp.ruhs=0-5)")
+      -device "nvme-ns,drive=d$drive,bus=n$drive,nsid=1$handles")
   done
   timeout -k 5 900 "$qemu" "${data[@]}" -accel tcg,thread=multi -cpu max -machine q35 -smp 2 -m 2G -nodefaults -no-user-config \
     -display none -serial stdio -no-reboot -kernel "$(kernel_of "$guest")" -initrd "$work/initrd" "${drives[@]}" \

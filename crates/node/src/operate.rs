@@ -11,7 +11,7 @@ mod returning;
 mod shared;
 mod successors;
 
-pub use shared::with_shared_members;
+pub use shared::{SharedSpare, with_shared_members};
 
 use crate::blank::{wipe_spare, write_spare};
 use crate::checks::{Caution, Consent, Manner, View, same_file};

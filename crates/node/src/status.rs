@@ -386,9 +386,13 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         status.state = Condition::Lost;
     }
     status.devices.extend(spares(&operator.spares()));
-    let (shared, notes) = operator.shared_spares();
-    status.devices.extend(shared);
-    status.notes.extend(notes);
+    for (index, spare) in operator.shared_spares() {
+        let device = DeviceStatus::of_shared(index, spare.found.is_ok(), spare.path.clone());
+        if let Err(why) = &spare.found {
+            status.notes.push(format!("{} ({}) is no spare now: {why}", device.name, spare.path.display()));
+        }
+        status.devices.push(device);
+    }
     status.stale = stale.to_vec();
     status.engine = EngineStatus::of(served);
     let sum = |figure: fn(&EngineStats) -> u64| served.engines().map(|engine| figure(&engine.stats())).sum();

@@ -223,7 +223,8 @@ fn a_member_that_some_shards_gave_up_and_others_need_comes_back() {
     let server = rig.serve(&members, &[]);
     rig.qemu_io(&[&WRITES[..], &["flush"]].concat()).ok();
     server.stop().ok();
-    // One shard loses data0 and another one data1: together more than the array bears, but none more than one.
+    // One shard loses data0 and another one data1: together more than the array bears, each as many as it
+    // does.
     for (member, shard) in [("d0", 2), ("d1", 1)] {
         let slice = shard * stride_of(&rig, member);
         [0, 4096].into_iter().for_each(|copy| scribble(&rig.path(member), slice + copy + 300, &[0x55; 64]));

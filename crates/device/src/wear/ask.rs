@@ -39,7 +39,8 @@ struct NvmeCommand {
 }
 
 const SG_IO: libc::Ioctl = 0x2285;
-const SG_INTERFACE: i32 = b'S' as i32;
+/// The letter S.
+const SG_INTERFACE: i32 = 0x53;
 const SG_FROM_DEVICE: i32 = -3;
 const SENSE_BYTES: usize = 32;
 
@@ -59,12 +60,10 @@ struct ScsiCommand {
     flags: u32,
     pack: i32,
     user: *mut u8,
-    status: u8,
-    masked_status: u8,
-    message_status: u8,
-    sense_bytes: u8,
-    host_status: u16,
-    driver_status: u16,
+    /// The target's status, the same without its lowest bit, the bus's message, bytes of sense data.
+    statuses: [u8; 4],
+    /// The host adapter's status, the driver's.
+    host_statuses: [u16; 2],
     residue: i32,
     duration: u32,
     info: u32,
@@ -85,7 +84,7 @@ pub(super) fn nvme(node: &Path) -> Result<Box<[u8; PAGE_BYTES]>, String> {
     };
     command.words_10_15[0] = NVME_HEALTH;
     // SAFETY: the kernel reads and writes `command`, whose layout is the one that goes with this number, and
-    // the page that it names the address and length of; both outlive the call, after which it touches neither.
+    // the page that it names the address and length of. Both outlive the call, and it touches neither later.
     // JUSTIFICATION: there is no other way to ask for it, and no type says how long an address is good for.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut command) };
     match answer {
@@ -133,27 +132,23 @@ fn statistics(file: &File, number: u8) -> Result<Box<[u8; PAGE_BYTES]>, String> 
         flags: 0,
         pack: 0,
         user: std::ptr::null_mut(),
-        status: 0,
-        masked_status: 0,
-        message_status: 0,
-        sense_bytes: 0,
-        host_status: 0,
-        driver_status: 0,
+        statuses: [0; 4],
+        host_statuses: [0; 2],
         residue: 0,
         duration: 0,
         info: 0,
     };
-    // SAFETY: the kernel reads and writes `command`, whose layout is the one that goes with this number, reads
-    // the 16 bytes of `words`, and writes no more to `page` and `sense` than the lengths that go with them say;
-    // all outlive the call, after which it touches none of them.
+    // SAFETY: the kernel reads and writes `command`, whose layout is the one that goes with this number,
+    // reads the 16 bytes of `words`, and writes no more to `page` and `sense` than the lengths that go with
+    // them say. All outlive the call, and it touches none of them later.
     // JUSTIFICATION: there is no other way to ask for it, and no type says how long an address is good for.
     let answer = unsafe { libc::ioctl(file.as_raw_fd(), SG_IO, &raw mut command) };
     if answer != 0 {
         return Err(refusal(&io::Error::last_os_error()));
     }
-    match (command.status, command.host_status, command.driver_status) {
-        (0, 0, 0) if command.residue == 0 => Ok(page),
-        (status, host, driver) => {
+    match (command.statuses[0], command.host_statuses) {
+        (0, [0, 0]) if command.residue == 0 => Ok(page),
+        (status, [host, driver]) => {
             Err(format!("it has no statistics of its life (SCSI status {status:#x}, {host:#x}, {driver:#x})"))
         }
     }
@@ -185,7 +180,7 @@ mod tests {
         assert_eq!(std::mem::offset_of!(NvmeCommand, words_10_15), 40);
         assert_eq!(size_of::<ScsiCommand>(), 88);
         assert_eq!(std::mem::offset_of!(ScsiCommand, command), 24);
-        assert_eq!(std::mem::offset_of!(ScsiCommand, status), 64);
+        assert_eq!(std::mem::offset_of!(ScsiCommand, statuses), 64);
     }
 
     #[test]

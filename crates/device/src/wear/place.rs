@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// A partition of a drive, a volume on it, one on two drives, one that lies on itself, as /sys shows them.
+    /// A partition of a drive, a volume on it, one on two drives, one that lies on itself, as /sys has it.
     fn system() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let make = |path: &str| fs::create_dir_all(root.path().join(path)).unwrap();

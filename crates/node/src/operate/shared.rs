@@ -1,11 +1,11 @@
 //! Spares that several arrays of this machine share. Nothing is written on one before it is needed: whoever
 //! needs it locks it, sees under the lock that nothing is on it, and makes it a member, which is what the
-//! others find on it then. So nobody has to agree with anybody, and a device that holds anything is left alone.
+//! others find on it then. So nobody has to agree with anybody, and a device that holds anything is left
+//! alone.
 
 use super::{Operator, Pending, absolute};
 use crate::open::{Candidate, array_name, is_locked, look_at, open_options};
 use crate::running::Running;
-use crate::status::{DeviceState, DeviceStatus};
 use device::{Access, Members, OpenError};
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// One of them.
-struct SharedSpare {
-    path: PathBuf,
+pub struct SharedSpare {
+    /// Where it is.
+    pub path: PathBuf,
     /// Its size, if it is free; else what is in the way.
-    found: Result<u64, String>,
+    pub found: Result<u64, String>,
 }
 
 /// All that the server was told of.
@@ -90,22 +91,13 @@ impl Operator {
         }
     }
 
-    /// How they are, but for those that are members here; and what is to be said of those that are not free.
-    pub fn shared_spares(&self) -> (Vec<DeviceStatus>, Vec<String>) {
-        let (mut devices, mut notes) = (Vec::new(), Vec::new());
+    /// How they are, but for those that are members here, each with its number.
+    pub fn shared_spares(&self) -> impl Iterator<Item = (usize, &SharedSpare)> {
         let is_own = |spare: &SharedSpare| {
             let coming = self.pending.iter().any(|pending| pending.path == spare.path);
             coming || self.paths.iter().flatten().any(|path| *path == spare.path)
         };
-        for (index, spare) in self.shared.list.iter().enumerate().filter(|(_, spare)| !is_own(spare)) {
-            let state = if spare.found.is_ok() { DeviceState::Spare } else { DeviceState::Taken };
-            let device = DeviceStatus::of_shared(index, state, spare.path.clone());
-            if let Err(why) = &spare.found {
-                notes.push(format!("{} ({}) is no spare now: {why}", device.name, spare.path.display()));
-            }
-            devices.push(device);
-        }
-        (devices, notes)
+        self.shared.list.iter().enumerate().filter(move |(_, spare)| !is_own(spare))
     }
 
     /// Lets shared spares take the places of failed members for which there is none of the array's own.

@@ -207,7 +207,8 @@ impl DeviceStatus {
     }
 
     /// A spare that several arrays share.
-    pub fn of_shared(index: usize, state: DeviceState, path: PathBuf) -> Self {
+    pub fn of_shared(index: usize, is_free: bool, path: PathBuf) -> Self {
+        let state = if is_free { DeviceState::Spare } else { DeviceState::Taken };
         Self::new(format!("shared{index}"), DeviceRole::Spare, index, state, Some(path))
     }
 
