@@ -87,6 +87,10 @@ fn hint(verb: &str) -> Option<&'static str> {
     Some(match verb {
         "assemble" | "import" | "start" | "run" | "up" | "attach" | "mount" => "serve",
         "detail" | "query" | "show" | "list" | "iostat" | "mdstat" | "info" => "status",
+        "history" | "events" => "status --watch",
+        "monitor" | "notify" => "serve --on-event",
+        "re-add" | "readd" => "online",
+        "labelclear" | "zero-superblock" | "zero" => "wipe",
         "export" | "shutdown" | "down" | "unmount" | "detach" => "stop",
         "offline" | "faulty" | "set-faulty" => "fail",
         "resilver" | "rebuild" => "replace",

@@ -386,13 +386,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         status.state = Condition::Lost;
     }
     status.devices.extend(spares(&operator.spares()));
-    for (index, spare) in operator.shared_spares() {
-        let device = DeviceStatus::of_shared(index, spare.found.is_ok(), spare.path.clone());
-        if let Err(why) = &spare.found {
-            status.notes.push(format!("{} ({}) is no spare now: {why}", device.name, spare.path.display()));
-        }
-        status.devices.push(device);
-    }
+    list_shared(&mut status, operator);
     status.stale = stale.to_vec();
     status.engine = EngineStatus::of(served);
     let sum = |figure: fn(&EngineStats) -> u64| served.engines().map(|engine| figure(&engine.stats())).sum();
@@ -406,6 +400,17 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     });
     status.scrub_cursor = served.engines().map(Engine::scrub_cursor).max().unwrap_or(0);
     status
+}
+
+/// Adds the spares that other arrays may take, too.
+fn list_shared(status: &mut Status, operator: &Operator) {
+    for (index, spare) in operator.shared_spares() {
+        let device = DeviceStatus::of_shared(index, spare.found.is_ok(), spare.path.clone());
+        if let Err(why) = &spare.found {
+            status.notes.push(format!("{} ({}) is no spare now: {why}", device.name, spare.path.display()));
+        }
+        status.devices.push(device);
+    }
 }
 
 /// Puts into a member's status what holds it up, and what its device did not do.

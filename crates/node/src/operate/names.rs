@@ -18,13 +18,14 @@ impl Operator {
         }
     }
 
-    /// Where the block devices among members and spares are that are in use.
+    /// Where the block devices are among the members that are in use and the spares.
     pub fn block_devices(&self, running: &Running) -> Vec<PathBuf> {
         let is_block = |member: Option<&Member>| member.is_some_and(|member| member.kind() == Kind::Block);
         let open = running.open_members();
         let members = running.members().filter(|&dev| is_block(open.get(dev)));
         let members = members.filter_map(|dev| self.shown_path(dev));
         let spares = self.spares.iter().filter(|held| is_block(held.lock.get(DevIndex::new(0))));
-        members.chain(spares.map(|held| held.spare.path.as_path())).map(Path::to_owned).collect()
+        let own = members.chain(spares.map(|held| held.spare.path.as_path()));
+        own.chain(self.shared_devices()).map(Path::to_owned).collect()
     }
 }

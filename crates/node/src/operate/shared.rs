@@ -7,6 +7,7 @@ use super::{Operator, Pending, absolute};
 use crate::open::{Candidate, array_name, is_locked, look_at, open_options};
 use crate::running::Running;
 use device::{Access, Members, OpenError};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 /// How often they are looked at: when somebody wants to know, and while a member has no device.
@@ -18,6 +19,8 @@ pub struct SharedSpare {
     pub path: PathBuf,
     /// Its size, if it is free; else what is in the way.
     pub found: Result<u64, String>,
+    /// It is a block device, as far as is known.
+    is_block: bool,
 }
 
 /// All that the server was told of.
@@ -55,6 +58,10 @@ fn look(path: &Path) -> Result<u64, String> {
     if is_locked(&candidate) { Err("another process has it open".to_owned()) } else { Ok(bytes) }
 }
 
+fn is_block(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.file_type().is_block_device())
+}
+
 /// Locks a device if nothing is on it; its lock and size, or what is in the way.
 fn claim(path: &Path) -> Result<(Members, u64), String> {
     let lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive));
@@ -72,7 +79,7 @@ impl Operator {
     pub fn share_spares(&mut self, paths: &[PathBuf]) {
         let shared = |path: &PathBuf| {
             let path = absolute(path);
-            SharedSpare { found: look(&path), path }
+            SharedSpare { found: look(&path), is_block: is_block(&path), path }
         };
         self.shared.list = paths.iter().map(shared).collect();
     }
@@ -86,7 +93,7 @@ impl Operator {
         self.shared.looked_ns = now_ns;
         for spare in &mut self.shared.list {
             if self.paths.iter().flatten().all(|path| *path != spare.path) {
-                spare.found = look(&spare.path);
+                (spare.found, spare.is_block) = (look(&spare.path), is_block(&spare.path));
             }
         }
     }
@@ -98,6 +105,11 @@ impl Operator {
             coming || self.paths.iter().flatten().any(|path| *path == spare.path)
         };
         self.shared.list.iter().enumerate().filter(move |(_, spare)| !is_own(spare))
+    }
+
+    /// Where those are that are block devices.
+    pub(super) fn shared_devices(&self) -> impl Iterator<Item = &Path> {
+        self.shared_spares().filter(|(_, spare)| spare.is_block).map(|(_, spare)| spare.path.as_path())
     }
 
     /// Lets shared spares take the places of failed members for which there is none of the array's own.
