@@ -29,8 +29,7 @@ fn one_array_takes_it_and_the_other_says_that_it_is_gone() {
 
     let mut first = rig.serve(&one, &SHARED);
     rig.qemu_io(&["write -P 1 0 8M", "flush"]).ok();
-    let second = rig
-        .serve(&two, &["--nbd", &format!("unix:{}", rig.path("other").display()), "--shared-spare", "spare"]);
+    let second = rig.serve_at("unix:other", &two, &["--shared-spare", "spare"]);
     for member in ["a0", "b0"] {
         let status = rig.status(&[member]);
         assert_eq!(device(&status, "shared0")["state"], "spare", "{status:#}");
@@ -67,7 +66,7 @@ fn one_array_takes_it_and_the_other_says_that_it_is_gone() {
 
     // Nobody has it open now, and it is left alone all the same.
     let fingerprint = rig.fingerprint(&["spare"]);
-    let second = rig.serve_at("unix:other", &two, &["--shared-spare", "spare"]);
+    let second = rig.serve(&two, &["--shared-spare", "spare"]);
     assert!(notes(&rig.status(&["b0"])).contains("is no spare now: it is of array one ("));
     assert_eq!(rig.status(&["b0"])["state"], "degraded");
     second.stop().ok();
