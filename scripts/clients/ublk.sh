@@ -51,7 +51,7 @@ with_modules() {
   mkdir -p "$root/modules"
   for name in "$@"; do
     [ ! -e "$root/modules/$name.ko" ] || continue
-    file=$(find "$tree/lib/modules" -name "$name.ko.xz" -o -name "${name//_/-}.ko.xz" | head -n 1)
+    file=$(find "$tree" -name "$name.ko.xz" -o -name "${name//_/-}.ko.xz" | head -n 1)
     [ -n "$file" ] || continue # it is part of the kernel
     xz -dc "$file" >"$root/modules/$name.ko"
     needs=$(tr '\0' '\n' <"$root/modules/$name.ko" | sed -n 's/^depends=//p')

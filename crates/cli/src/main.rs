@@ -53,14 +53,32 @@ fn misused(error: &clap::Error) -> ExitCode {
     let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
     let words = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     let given = std::env::args_os().nth(1).and_then(|name| name.into_string().ok()).unwrap_or_default();
-    let known = CommandLine::command().get_subcommands().any(|command| command.get_name() == given);
-    let topic = if known { format!(" {given}") } else { String::new() };
+    let topic = topic();
+    let known = !topic.is_empty();
     let hint = hint(&given).filter(|_| !known).map(|verb| format!(" (here it is `elastripe {verb}`)"));
-    let hint = hint.or_else(|| bare_device(&given, &words)).unwrap_or_default();
+    let hint = hint.or_else(|| bare_device(&given, &words)).or_else(|| similar(&text)).unwrap_or_default();
     output::warn(format_args!("elastripe: {words}{hint}; see `elastripe help{topic}`"));
     // `status` uses 2 for an array that has failed.
     let looking = given == "status";
     ExitCode::from(if looking { EXIT_CANNOT_LOOK } else { EXIT_MISUSED })
+}
+
+/// The words of the command line that are commands, and commands of these, each with a space in front.
+fn topic() -> String {
+    let (mut command, mut topic) = (CommandLine::command(), String::new());
+    for word in std::env::args_os().skip(1) {
+        let Some(inner) = word.to_str().and_then(|word| command.find_subcommand(word)) else { break };
+        topic.push_str(&format!(" {}", inner.get_name()));
+        command = inner.clone();
+    }
+    topic
+}
+
+/// What the parser takes a misspelt word for.
+fn similar(text: &str) -> Option<String> {
+    let tips = text.split("\n\n").filter_map(|paragraph| paragraph.trim().strip_prefix("tip: "));
+    let tip = tips.filter_map(|tip| tip.lines().next()).find(|tip| tip.contains("similar"))?;
+    Some(format!(" ({tip})"))
 }
 
 /// Who names devices without a word is told which word.
@@ -87,6 +105,10 @@ fn hint(verb: &str) -> Option<&'static str> {
     Some(match verb {
         "assemble" | "import" | "start" | "run" | "up" | "attach" | "mount" => "serve",
         "detail" | "query" | "show" | "list" | "iostat" | "mdstat" | "info" => "status",
+        "history" | "events" => "status --watch",
+        "monitor" | "notify" => "serve --on-event",
+        "re-add" | "readd" => "online",
+        "labelclear" | "zero-superblock" | "zero" => "wipe",
         "export" | "shutdown" | "down" | "unmount" | "detach" => "stop",
         "offline" | "faulty" | "set-faulty" => "fail",
         "resilver" | "rebuild" => "replace",

@@ -16,6 +16,8 @@
 //! [`Members`] opens, locks and describes the devices of an array and does synchronous I/O on them; [`probe`]
 //! looks at a path without touching it, [`create_file`] makes a sparse file to serve as a device.
 //!
+//! [`wear`] is what drives tell of their own age.
+//!
 //! [`ublk`] is the other way round: a disk of the kernel whose requests come here.
 #![deny(unsafe_code)]
 
@@ -28,8 +30,10 @@ mod null;
 mod operation;
 mod shelter;
 mod sheltered;
+mod streams;
 pub mod ublk;
 mod uring;
+pub mod wear;
 
 pub use counting::{Counting, DeviceCounters};
 pub use member::{
@@ -41,4 +45,5 @@ pub use memory::{MemoryError, MemorySet};
 pub use null::{NullOptions, NullSet};
 pub use shelter::{SHELTER_BYTES_MAX, Shelter};
 pub use sheltered::Sheltered;
+pub use streams::WriteStreams;
 pub use uring::{RingError, UringOptions, UringSet};

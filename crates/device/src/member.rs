@@ -21,6 +21,7 @@ pub use probe::{Existing, Probe, allocate_file, create_file, probe};
 
 use crate::operation::{assert_grid, range_fits};
 use crate::shelter::Shelter;
+use crate::streams::WriteStreams;
 use block::{DevIndex, FlushNow, IoFault, Pool, ReadNow, WriteNow};
 use std::fs::File;
 use std::io;
@@ -74,6 +75,7 @@ pub struct Member {
     is_allocated: bool,
     may_block: bool,
     in_memory: bool,
+    streams: WriteStreams,
     /// As it was opened: a device that does not answer is not asked again.
     identity: Identity,
 }
@@ -117,6 +119,11 @@ impl Member {
     /// A file of a file system in memory: transfers never wait.
     pub(crate) fn in_memory(&self) -> bool {
         self.in_memory
+    }
+
+    /// What a drive is told of each write.
+    pub fn write_streams(&self) -> &WriteStreams {
+        &self.streams
     }
 
     pub(crate) fn file(&self) -> &File {

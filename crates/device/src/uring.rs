@@ -41,6 +41,7 @@ pub(crate) use ring::is_transient;
 
 use crate::member::{Kind, Member, Members, Note, OpenError, RUN_MAX, fault_of_errno};
 use crate::operation::{in_range, on_grid};
+use crate::streams::WriteStreams;
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, OpKind, Pool, ReadNow, WriteNow};
 use buffers::Buffers;
 use io_uring::{IoUring, squeue, types};
@@ -76,7 +77,7 @@ struct Queued {
     alone: bool,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct State {
     failed: bool,
     cannot_discard: bool,
@@ -84,6 +85,8 @@ struct State {
     by_worker: bool,
     /// Transfers are done at once, past the ring.
     in_memory: bool,
+    /// What the drive is told of each write.
+    streams: WriteStreams,
 }
 
 impl State {
@@ -95,6 +98,7 @@ impl State {
             cannot_discard: member.is_some_and(Member::is_allocated),
             by_worker: member.is_some_and(Member::may_block),
             in_memory: member.is_some_and(Member::in_memory),
+            streams: member.map(|member| member.write_streams().clone()).unwrap_or_default(),
         }
     }
 }
@@ -291,7 +295,7 @@ impl UringSet {
     /// How an operation ends without reaching the kernel, if it does.
     fn immediate(&self, op: &DeviceOp) -> Option<Result<(), IoFault>> {
         let state = match self.states.get(op.dev.index()) {
-            Some(state) if !state.failed && self.members.get(op.dev).is_some() => *state,
+            Some(state) if !state.failed && self.members.get(op.dev).is_some() => state,
             Some(_) | None => return Some(Err(IoFault::Gone)),
         };
         assert!(on_grid(op), "{:?} at {}: expected multiples of 4096", op.kind, op.offset_bytes);
@@ -332,11 +336,12 @@ impl UringSet {
             let Some(index) = self.table.take() else { break };
             self.queued.pop_front();
             let request = self.table.get(index);
-            request.start(op, pool, &mut self.buffers);
+            let streams = &self.states[op.dev.index()].streams;
+            request.start(op, streams, pool, &mut self.buffers);
             while let Some(next) = self.queued.front()
                 && !alone
                 && !next.alone
-                && request.continues(&next.op)
+                && request.continues(&next.op, streams)
                 && request.parts.len() < MERGE_PART_COUNT_MAX
                 && request.length_bytes + next.op.length_bytes <= MERGE_BYTES_MAX
                 && self.buffers.free_count() > 0
@@ -425,6 +430,11 @@ impl UringSet {
                     // A hint that the device or file system cannot take; it need not be asked again.
                     self.states[request.dev.index()].cannot_discard = true;
                     None
+                }
+                libc::EINVAL if request.forget_stream() => {
+                    // Whatever the kernel said of the drive, it takes no streams; writes without are well.
+                    self.states[request.dev.index()].streams.give_up();
+                    return self.issue(index);
                 }
                 errno if request.kind == OpKind::Write => {
                     Some(self.members.fault_of_write(request.dev, errno))

@@ -87,7 +87,7 @@ function arrange(devices, shape) {
   }
   byId("rack").replaceChildren(...shelves);
   byId("member-rows").replaceChildren(...devices.map((device) => {
-    const cells = Array.from({ length: 9 }, (_, at) => make("td", at >= 1 && at <= 7 ? { class: "n" } : {}));
+    const cells = Array.from({ length: 10 }, (_, at) => make("td", at >= 1 && at <= 8 ? { class: "n" } : {}));
     return make("tr", {}, make("th", { scope: "row" }, device.name), ...cells);
   }));
 }
@@ -105,6 +105,7 @@ function figures(row, device, rates, work) {
     number(errors?.checksum),
     number(errors?.healed),
     oldest == null ? "–" : oldest < 1000 ? `${oldest} ms` : span(oldest / 1000),
+    device.wear?.used_percent == null ? "–" : `${device.wear.used_percent} %`,
     device.path ?? "–",
   ];
   [...row.cells].slice(1).forEach((cell, at) => put(cell, texts[at]));

@@ -1,7 +1,8 @@
 //! An array's status as metrics in the text format of OpenMetrics. Names and units follow Prometheus: base
 //! units, counters end in `_total`, a state is one series per state with 1 for the one that is.
 
-use node::status::{Condition, DeviceRole, DeviceState, DeviceStatus, Kind, Status};
+use node::drives::Warning;
+use node::status::{Condition, DeviceRole, DeviceState, DeviceStatus, Kind, Status, Wear};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
@@ -22,13 +23,14 @@ const CONDITIONS: [Condition; 7] = [
     Condition::Incomplete,
     Condition::Down,
 ];
-const STATES: [DeviceState; 6] = [
+const STATES: [DeviceState; 7] = [
     DeviceState::Healthy,
     DeviceState::Rebuilding,
     DeviceState::Failed,
     DeviceState::Absent,
     DeviceState::Missing,
     DeviceState::Spare,
+    DeviceState::Taken,
 ];
 
 /// The metrics of an array.
@@ -122,6 +124,10 @@ fn figure(value: u64) -> f64 {
     value as f64
 }
 
+fn share(percent: u8) -> f64 {
+    f64::from(percent) / 100.0
+}
+
 fn flag(is: bool) -> f64 {
     f64::from(u8::from(is))
 }
@@ -188,7 +194,42 @@ fn devices(page: &mut Page<'_>, devices: &[DeviceStatus]) -> fmt::Result {
         device.errors.map(|errors| (vec![("device", device_name(device))], errors.healed))
     });
     page.counters("device_healed", "What was written anew because it was wrong", None, &healed.collect())?;
+    wear(page, devices)?;
     traffic(page, devices)
+}
+
+/// What drives tell of their own age; those that do not have no series.
+fn wear(page: &mut Page<'_>, devices: &[DeviceStatus]) -> fmt::Result {
+    let told = || devices.iter().filter_map(|device| Some((device_name(device), device.wear.as_deref()?)));
+    let gauges = |value: fn(&Wear) -> Option<f64>| -> Series<'_, f64> {
+        told().filter_map(|(name, wear)| Some((vec![("device", name)], value(wear)?))).collect()
+    };
+    let counters = |value: fn(&Wear) -> Option<u64>| -> Series<'_, u64> {
+        told().filter_map(|(name, wear)| Some((vec![("device", name)], value(wear)?))).collect()
+    };
+    let used = gauges(|wear| wear.used_percent.map(share));
+    let ratio = Some(Unit::Ratios);
+    page.gauges("device_wear", "Endurance of the drive that is used up, by its own account", ratio, &used)?;
+    let spare = told().flat_map(|(name, wear)| {
+        [("left", wear.spare_percent), ("minimum", wear.spare_percent_min)]
+            .map(|(what, percent)| Some((vec![("device", name), ("what", what)], share(percent?))))
+    });
+    let help = "Spare blocks of the drive: what is left of them, and below which share it warns";
+    page.gauges("device_spare", help, Some(Unit::Ratios), &spare.flatten().collect())?;
+    let celsius = gauges(|wear| wear.temperature_c.map(f64::from));
+    page.gauges("device_temperature", "Temperature of the drive", Some(Unit::Celsius), &celsius)?;
+    let warnings = told().flat_map(|(name, wear)| {
+        Warning::ALL.map(|warning| {
+            let is = wear.warnings.iter().any(|word| word == warning.word());
+            (vec![("device", name), ("kind", warning.word())], flag(is))
+        })
+    });
+    page.gauges("device_warning", "What the drive warns of, by kind", None, &warnings.collect())?;
+    let bytes = Some(Unit::Bytes);
+    let written = counters(|wear| wear.written_bytes);
+    page.counters("device_lifetime_written", "Written to the drive in all its life", bytes, &written)?;
+    let help = "What the drive could not read back, in all its life";
+    page.counters("device_media_errors", help, None, &counters(|wear| wear.media_errors))
 }
 
 fn device_name(device: &DeviceStatus) -> &str {
@@ -366,4 +407,50 @@ fn work(page: &mut Page<'_>, status: &Status) -> fmt::Result {
         None,
         scrub.map(|scrub| figure(scrub.errors_left)),
     )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn drives_that_tell_of_their_wear_have_series_and_others_none() {
+        let wear = json!({
+            "drive": "/dev/nvme0n1", "asked_unix_s": 1, "used_percent": 93, "written_bytes": 4096,
+            "read_bytes": null, "media_errors": 7, "spare_percent": 98, "spare_percent_min": null,
+            "temperature_c": -3, "power_on_hours": null, "unsafe_shutdowns": null, "warnings": ["read-only"],
+        });
+        let devices: Vec<DeviceStatus> = serde_json::from_value(json!([
+            { "name": "data0", "role": "main", "index": 0, "state": "healthy", "wear": wear },
+            { "name": "data1", "role": "main", "index": 1, "state": "healthy", "wear_not_offered": "a file" },
+        ]))
+        .unwrap();
+        let mut registry = Registry::with_prefix("elastripe");
+        registry.register_collector(Box::new(Drives(devices)));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        lines.retain(|line| !line.ends_with(" 0.0"));
+        let expected = [
+            "elastripe_device_wear_ratios{device=\"data0\"} 0.93",
+            "elastripe_device_spare_ratios{device=\"data0\",what=\"left\"} 0.98",
+            "elastripe_device_temperature_celsius{device=\"data0\"} -3.0",
+            "elastripe_device_warning{device=\"data0\",kind=\"read-only\"} 1.0",
+            "elastripe_device_lifetime_written_bytes_total{device=\"data0\"} 4096",
+            "elastripe_device_media_errors_total{device=\"data0\"} 7",
+        ];
+        assert_eq!(lines, expected);
+        assert!(!text.contains("data1"), "{text}");
+    }
+
+    #[derive(Debug)]
+    struct Drives(Vec<DeviceStatus>);
+
+    impl Collector for Drives {
+        fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            wear(&mut Page(encoder), &self.0)
+        }
+    }
 }

@@ -16,6 +16,7 @@ pub mod describe;
 pub mod disk_error;
 pub mod disk_wish;
 pub mod driver;
+pub mod drives;
 pub mod error;
 pub mod event;
 pub mod faults;

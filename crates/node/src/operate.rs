@@ -6,7 +6,12 @@
 //!
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
+mod names;
+mod returning;
+mod shared;
 mod successors;
+
+pub use shared::{SharedSpare, with_shared_members};
 
 use crate::blank::{wipe_spare, write_spare};
 use crate::checks::{Caution, Consent, Manner, View, same_file};
@@ -22,6 +27,7 @@ use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Members, Membership as _, OpenError};
 use format::{MemberState, SUPERBLOCK_OFFSETS, Superblock};
 use serde::{Deserialize, Serialize};
+use shared::SharedSpares;
 use std::path::{Path, PathBuf};
 
 /// How long something waits that is about to end.
@@ -90,6 +96,7 @@ pub struct Operator {
     lost_state: Option<String>,
     /// Nothing is written to the members.
     is_read_only: bool,
+    shared: SharedSpares,
 }
 
 impl Operator {
@@ -203,7 +210,8 @@ impl Operator {
     /// failed member to be closed.
     pub fn waits_ns(&self) -> Option<u64> {
         let waits = (!self.pending.is_empty() || self.is_letting_go).then_some(WAIT_NS);
-        waits.into_iter().chain(self.succeeding.iter().map(Succeeding::due_in_ns)).min()
+        let others = self.succeeding.iter().map(Succeeding::due_in_ns).chain(self.shared.due_in_ns());
+        waits.into_iter().chain(others).min()
     }
 
     /// The array as the checks see it.
@@ -272,6 +280,9 @@ impl Operator {
         let Some(path) = path.or_else(known) else { return Err(Refusal::NoPath { name }.into()) };
         let papers = view.check_online(dev, &path)?;
         let is_log = dev.index() >= running.lead().store().main_count();
+        if full && running.replacing(dev).is_err() {
+            return self.take_again(running, dev, &path);
+        }
         if full || is_log {
             let manner = (Consent::Asked, Manner::FailFirst);
             return self.replace(running, dev, &path, Caution::Careful, manner).map(|_| ());
@@ -381,6 +392,7 @@ impl Operator {
         self.let_go(running);
         self.go_on_succeeding(running, events);
         self.call_spares(running);
+        self.call_shared(running);
         for index in (0..self.pending.len()).rev() {
             let pending = &mut self.pending[index];
             match go_on(running, pending) {
@@ -570,7 +582,7 @@ impl Operator {
         self.known_failed.retain(|&other| other != dev);
         self.unnamed.retain(|&other| other != dev);
         self.paths[dev.index()] = Some(path.clone());
-        events.push(match replacing.is_back() {
+        events.push(match replacing.is_back() || replacing.is_return() {
             true => Event::CameBack { dev, path },
             false => Event::Replaced { dev, path },
         });
@@ -631,6 +643,10 @@ fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Er
                 take_back(running, shard, serial, pending)?;
             }
             ReplaceStep::Rebuild { shard, serial } => {
+                if pending.replacing.is_return() {
+                    returning::reinstall(running, shard, dev)?;
+                    pending.is_installed = true;
+                }
                 running.control_one(shard, |engine, tag| engine.rebuild(tag, dev, serial));
             }
         }

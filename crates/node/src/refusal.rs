@@ -84,8 +84,8 @@ pub enum Refusal {
     },
     /// A shard has lost others and needs it.
     #[error(
-        "{name}: cannot be spared, shard {shard} of the array lacks {tolerated} other members, as many as it bears; replace first \
-         what has failed there"
+        "{name}: cannot be spared, shard {shard} of the array lacks {tolerated} other members, as many as it bears; take its device back \
+         (`online --full`) if it is there, or replace first what has failed in that shard"
     )]
     NeededByShard {
         /// The member.

@@ -20,7 +20,7 @@ use array::{
 };
 use block::{DevIndex, Interleave};
 use crew::Crew;
-use device::{DeviceCounters, Members, Membership as _};
+use device::{DeviceCounters, Member, Members, Membership as _};
 use format::MemberState;
 use front::{Bell, Done, Volume as _};
 use hand::awake;
@@ -275,6 +275,16 @@ impl Running {
     /// The device of a member that left is to come back to the shards that gave it up.
     pub fn coming_back(&self, dev: DevIndex) -> Replacing {
         Replacing::back(dev, &self.engines().map(Engine::health).collect::<Vec<_>>())
+    }
+
+    /// The device of a member is to be one again in the shards that gave it up.
+    pub fn returning(&self, dev: DevIndex) -> Replacing {
+        Replacing::again(dev, &self.engines().map(Engine::health).collect::<Vec<_>>())
+    }
+
+    /// The device of a member, as any shard has it open.
+    pub fn device_of(&self, dev: DevIndex) -> Option<Member> {
+        (0..self.shard_count()).find_map(|shard| self.members_of(shard).get(dev).cloned())
     }
 
     /// Takes a member out of service in every shard.

@@ -26,7 +26,8 @@ pub fn rows(status: &Status) -> Vec<(&'static str, String)> {
     rows.push(("state", status.state.shown().to_owned()));
     rows.push(("meaning", meaning(status) + &troubles::meaning(status)));
     rows.extend(status.lost_state.as_ref().map(|lost| ("DATA LOST", lost.clone())));
-    rows.extend(action(status).or_else(|| troubles::action(status)).map(|action| ("action", action)));
+    let less_urgent = || troubles::action(status).or_else(|| wear::action(status));
+    rows.extend(action(status).or_else(less_urgent).map(|action| ("action", action)));
     rows.push(("served", served(status)));
     rows.push(("shape", shape(status)));
     rows.push(("volume", volume(status)));
@@ -49,6 +50,7 @@ pub fn remarks(status: &Status) -> String {
     let mut text = String::new();
     delays::list_old(&mut text, status);
     troubles::list_faults(&mut text, status);
+    wear::list_complaints(&mut text, status);
     for path in &status.stale {
         put(
             &mut text,
@@ -571,7 +573,9 @@ fn devices(text: &mut String, status: &Status) {
 mod delays;
 pub mod losses;
 mod rates;
+pub mod streams;
 mod troubles;
+pub mod wear;
 
 pub use rates::Rates;
 

@@ -7,6 +7,7 @@ use crate::activation::Passed;
 use crate::assemble::Assembled;
 use crate::control;
 use crate::disk_wish::DiskWish;
+use crate::drives::Drives;
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
 use crate::notify::notify;
@@ -80,6 +81,8 @@ pub struct Service {
     pub threads: usize,
     /// Threads that serve clients; with 0 the thread that looks after the array does.
     pub socket_threads: usize,
+    /// Spares that the array shares with others of this machine.
+    pub shared_spares: Vec<PathBuf>,
 }
 
 /// What came of it.
@@ -221,6 +224,7 @@ pub(crate) fn begin(
             return running.level(&[]);
         }
         operator.adopt_spares(running, &found.spares).iter().for_each(|why| log(why));
+        operator.share_spares(&service.shared_spares);
         operator.resume(running);
     })?;
     let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());
@@ -230,7 +234,8 @@ pub(crate) fn begin(
     if let Some(text) = plant.visit(|running| describe_missing(running))? {
         reactions.tell(Level::Warning, "degraded", "", &text);
     }
-    let steward = Steward::new(signals, control, operator, found.stale, uris.to_vec(), reactions);
+    let mut steward = Steward::new(signals, control, operator, found.stale, uris.to_vec(), reactions);
+    steward.ask_drives(Drives::start()?);
     Ok((plant, steward))
 }
 

@@ -11,7 +11,7 @@ use crate::operate::Operator;
 use crate::output;
 use crate::registry::{cut_off, forget_dead, socket_path};
 use crate::status::{DeviceStatus, LastWork, Status, of_running};
-use crate::waiting::{Show, is_whole, wait_for_place, wait_for_work};
+use crate::waiting::{Show, is_whole, wait_for_member, wait_for_place, wait_for_work};
 use array::WorkKind;
 use block::DevIndex;
 use format::CheckpointKind;
@@ -209,7 +209,7 @@ impl Session {
             (Self::Live(_), Patience::Start) => Ok(()),
             (Self::Live(client), Patience::Wait) => match path {
                 Some(path) => wait_for_place(client, path, show),
-                None => wait_for_work(client, WorkKind::Rebuild, show).map(|_| ()),
+                None => wait_for_member(client, device, show),
             },
             (Self::Offline(offline), Patience::Start | Patience::Wait) => {
                 let dev = offline.find(device)?;

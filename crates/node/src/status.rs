@@ -4,6 +4,7 @@ mod clients;
 mod condition;
 mod device;
 mod engine;
+mod wear;
 
 pub use crate::succeed::Replacement;
 pub use clients::{Clientele, Kind, Requests, StoreStatus};
@@ -11,6 +12,7 @@ pub use condition::Condition;
 use device::spares;
 pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic, Written};
 pub use engine::{Checkpoints, Commit, EngineStatus, Gc, LastWork, Memory, Space, Work, memory, work};
+pub use wear::{Asked, Wear};
 
 use crate::faults::{FailedBecause, Fault};
 use crate::inspect::has_checkpoint;
@@ -370,6 +372,8 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         });
         describe_trouble(served, dev, &mut device);
         device.replacement = operator.replacement_of(dev, served.now_ns());
+        let open = served.open_members().get(dev);
+        device.write_streams = open.map(|member| member.write_streams().count());
         status.devices.push(device);
     }
     status.state = status.doubted();
@@ -382,6 +386,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         status.state = Condition::Lost;
     }
     status.devices.extend(spares(&operator.spares()));
+    list_shared(&mut status, operator);
     status.stale = stale.to_vec();
     status.engine = EngineStatus::of(served);
     let sum = |figure: fn(&EngineStats) -> u64| served.engines().map(|engine| figure(&engine.stats())).sum();
@@ -395,6 +400,17 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     });
     status.scrub_cursor = served.engines().map(Engine::scrub_cursor).max().unwrap_or(0);
     status
+}
+
+/// Adds the spares that other arrays may take, too.
+fn list_shared(status: &mut Status, operator: &Operator) {
+    for (index, spare) in operator.shared_spares() {
+        let device = DeviceStatus::of_shared(index, spare.found.is_ok(), spare.path.clone());
+        if let Err(why) = &spare.found {
+            status.notes.push(format!("{} ({}) is no spare now: {why}", device.name, spare.path.display()));
+        }
+        status.devices.push(device);
+    }
 }
 
 /// Puts into a member's status what holds it up, and what its device did not do.

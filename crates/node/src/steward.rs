@@ -1,10 +1,12 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`,
 //! spares, and the log.
 
+mod drives;
 mod opening;
 mod report;
 mod users;
 
+use drives::Physician;
 use opening::Doors;
 pub use opening::Opening;
 
@@ -108,6 +110,8 @@ pub struct Steward {
     watchdog: Option<Watchdog>,
     /// When and where clients find the volume.
     doors: Doors,
+    /// Whom the drives tell of their age.
+    physician: Physician,
 }
 
 impl Steward {
@@ -139,6 +143,7 @@ impl Steward {
             trouble: TroubleLog::default(),
             watchdog: Watchdog::of_environment(),
             doors: Doors::default(),
+            physician: Physician::default(),
         }
     }
 
@@ -274,6 +279,7 @@ impl Steward {
         let read_only = self.operator.is_read_only();
         let (clients, requests) = (Some(self.users.count()), Some(self.users.requests()));
         status.clientele = Clientele { clients, requests, read_only, store: self.users.store };
+        self.physician.drives.iter().for_each(|drives| drives.tell(&mut status));
         Reply { status: Some(Box::new(status)), ..Reply::done() }
     }
 
@@ -282,7 +288,7 @@ impl Steward {
             return Err(Refusal::ServedReadOnly.into());
         }
         match request {
-            Request::Status => Ok(Outcome::Answer(self.status(running))),
+            Request::Status => Ok(Outcome::Answer(self.asked_status(running))),
             Request::Watch => {
                 let lately = Some(self.reactions.lately());
                 Ok(Outcome::Answer(Reply { lately, ..self.status(running) }))
@@ -387,6 +393,7 @@ impl Steward {
 
     /// Keeps the record of this server true.
     fn note_paths(&mut self) {
+        self.physician.is_stale = true;
         if let Err(error) = self.control.note_paths(self.operator.all_paths()) {
             log_record(&error);
         }
@@ -452,6 +459,7 @@ impl Steward {
         self.trouble
             .look(running, &mut |level, device, text| reactions.note(level, "suspended", device, text));
         self.report_errors(running);
+        self.name_drives(running);
     }
 
     /// Before the array is stopped: a device that is taking over from a member does so to the end, others are
@@ -614,6 +622,7 @@ fn still_connected(count: usize) -> String {
 impl Hooks<Plant> for Steward {
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
         out.extend(self.doors.disk.as_ref().map(|disk| (disk.news_fd(), Interest::Read)));
+        out.extend(self.physician.drives.as_ref().map(|drives| (drives.news_fd(), Interest::Read)));
         out.push((self.signals.as_fd(), Interest::Read));
         out.push((self.control.listener().as_fd(), Interest::Read));
         for client in &self.clients {
@@ -627,6 +636,10 @@ impl Hooks<Plant> for Steward {
         }
         if self.doors.disk.as_ref().is_some_and(|disk| disk.news_fd().as_raw_fd() == fd) {
             return self.look_at_disk();
+        }
+        if self.is_of_drives(fd) {
+            self.visit(plant, |steward, running| steward.hear_drives(running));
+            return self.flow();
         }
         if fd == self.control.listener().as_raw_fd() {
             self.accept();

@@ -57,6 +57,19 @@ pub fn wait_for_work(client: &mut Client, kind: WorkKind, show: Show<'_>) -> Res
     }
 }
 
+/// Stays until a rebuild has ended; the member that it was for must be whole then.
+pub fn wait_for_member(client: &mut Client, device: &str, show: Show<'_>) -> Result<(), Error> {
+    wait_for_work(client, WorkKind::Rebuild, show)?;
+    let status = client.status()?;
+    let is_it = |one: &&DeviceStatus| one.name == device || one.path.as_deref() == Some(Path::new(device));
+    match status.devices.iter().find(is_it) {
+        Some(one) if one.state != DeviceState::Healthy => {
+            Err(Error::GivenUp { kind: work_name(WorkKind::Rebuild) })
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Stays until no device is to take the place of a member that works; what became of the one that was.
 pub fn wait_for_successor(client: &mut Client, show: Show<'_>) -> Result<Option<Successor>, Error> {
     let mut last: Option<(String, PathBuf)> = None;

@@ -138,6 +138,11 @@ impl Replacing {
         self.kind == Kind::Back
     }
 
+    /// Whether the device is there and stays, and only some shards rebuild onto it.
+    pub fn is_return(&self) -> bool {
+        self.kind == Kind::Returns
+    }
+
     fn of(dev: DevIndex, shards: Vec<usize>, kind: Kind) -> Self {
         Self { dev, shards, kind, stage: Stage::Vacate, serial: 0 }
     }

@@ -14,6 +14,7 @@ use node::keys::{KeyEndpoints, KeyService, Making, serve_keys};
 use node::logbook;
 use node::memory::available_bytes;
 use node::open::{Force, Incomplete, lock};
+use node::operate::with_shared_members;
 use node::output;
 use node::registry::socket_path;
 use node::scan::members_of;
@@ -188,7 +189,8 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let incomplete = if whole.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     let guard = arguments.guards.guard(&arguments.resp, &[])?;
     // Whatever can fail without the array being touched comes before it is assembled.
-    let locked = lock(&members(arguments)?, Force::of_flag(whole.force), incomplete)?;
+    let paths = with_shared_members(members(arguments)?, &whole.shared_spare);
+    let locked = lock(&paths, Force::of_flag(whole.force), incomplete)?;
     let config = locked.superblock().config;
     whole.check(config.scheme)?;
     let settings = settings_of(arguments, locked.superblock().name.clone())?;
@@ -227,7 +229,8 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
         ..Options::default()
     };
     let (on_event, run) = (whole.on_event.clone(), whole.run.clone());
-    let service = Service { usage: Use::ReadWrite, on_event, run, threads, socket_threads: 0 };
+    let shared_spares = whole.shared_spare.clone();
+    let service = Service { usage: Use::ReadWrite, on_event, run, threads, socket_threads: 0, shared_spares };
     let keys = KeyService { making, options };
     let served = serve_keys(assembled, endpoints, &service, keys, |store, uris| {
         let figures = kv::ask::Keys::figures(store);

@@ -167,7 +167,7 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
 /// Members on which a scrub could not look at everything.
 fn not_checked(status: &Status) -> Vec<String> {
     let devices = status.devices.iter().filter(|device| match device.state {
-        DeviceState::Healthy | DeviceState::Spare => false,
+        DeviceState::Healthy | DeviceState::Spare | DeviceState::Taken => false,
         DeviceState::Rebuilding | DeviceState::Failed | DeviceState::Absent | DeviceState::Missing => true,
     });
     devices.map(|device| device.name.clone()).collect()

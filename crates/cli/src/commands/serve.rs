@@ -23,6 +23,7 @@ use node::driver::DriverOptions;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
 use node::open::{Force, Incomplete, describe, lock, lock_to_read, member_name};
+use node::operate::with_shared_members;
 use node::output;
 use node::registry::socket_path;
 use node::scan::members_of;
@@ -103,6 +104,10 @@ pub(super) struct ArrayChoices {
     /// them. They are out of service from then on.
     #[arg(long)]
     pub(super) degraded: bool,
+    /// A spare that several arrays of this machine may list; may be given several times. The first that needs
+    /// it takes it, and only if nothing is on it; the others see in `status` that it is taken.
+    #[arg(long, value_name = "PATH")]
+    pub(super) shared_spare: Vec<PathBuf>,
     /// Whether lines of the log begin with the time.
     #[arg(long, value_enum, default_value = "auto", value_name = "WHEN")]
     pub(super) log_time: LogTimeName,
@@ -387,6 +392,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     } else {
         arguments.paths.clone()
     };
+    let paths = with_shared_members(paths, &arguments.whole.shared_spare);
     let incomplete = if arguments.whole.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     // Whatever can fail without the array being touched comes before it is assembled.
     let force = Force::of_flag(arguments.whole.force);
@@ -423,6 +429,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         run: arguments.whole.run.clone(),
         threads,
         socket_threads: arguments.clients.socket_threads.into(),
+        shared_spares: arguments.whole.shared_spare.clone(),
     };
     if let Some(monitor) = monitor {
         talk.say(format_args!("page at http://{0}/, metrics at http://{0}/metrics", monitor.address()));

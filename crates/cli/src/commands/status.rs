@@ -8,11 +8,12 @@ use clap::Args;
 use format::ArrayUuid;
 use lab::failure::{EXIT_CANNOT_LOOK, Failure};
 use node::called::members;
+use node::drives::ask_now;
 use node::error::Error;
 use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use node::output;
 use node::registry::{Record, Trace, dead_server_of, traces};
-use node::screen::{Rates, losses, render};
+use node::screen::{Rates, losses, render, streams, wear};
 use node::session::{Reach, reach};
 use node::status::{Condition, Source, Status, of_superblocks};
 use node::units::parse_duration;
@@ -32,7 +33,7 @@ pub struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// List what is lost, too.
+    /// List what is lost, and how worn the drives are, too.
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
     /// Look again and again, every so often (2s), and tell what clients did meanwhile; until interrupted.
@@ -83,12 +84,17 @@ fn look(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Failure> {
     if arguments.paths.is_empty() {
         return look_at_served(arguments, rates);
     }
-    let status = status_of(&members(&arguments.paths)?)?;
+    let mut status = status_of(&members(&arguments.paths)?)?;
+    if status.source != Source::Served && (arguments.verbose || arguments.json) {
+        ask_now(&mut status);
+    }
     if arguments.json {
         show_json(arguments, &status)?;
     } else {
         let mut text = render(&status);
         if arguments.verbose {
+            wear::list(&mut text, &status);
+            streams::list(&mut text, &status);
             losses::list(&mut text, &status);
         }
         text.extend(rates.line(&status));

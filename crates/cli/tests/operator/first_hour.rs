@@ -145,3 +145,112 @@ fn create_says_how_to_go_on_and_what_is_not_used() {
     rig.run(&["add", "d0", "d 1", "d2", "--spare", "s0", "--file-size", "16MiB"])
         .refused(&["s0: holds 16 MiB (16777216 bytes), expected at least 4"]);
 }
+
+#[test]
+fn a_replay_asks_before_it_overwrites_what_somebody_wrote() {
+    let rig = Rig::with_array();
+    rig.run(&[
+        "trace",
+        "generate",
+        "--profile",
+        "uniform",
+        "--requests",
+        "50",
+        "--range",
+        "1MiB",
+        "--seed",
+        "1",
+        "t.csv",
+    ])
+    .ok();
+    let replay = |more: &[&str]| rig.on("replay", &MEMBERS, &[&["--trace", "t.csv"], more].concat());
+    replay(&[]).ok();
+    let before = rig.fingerprint(&MEMBERS);
+    replay(&[]).refused(&["was written to before", "--overwrite", "--device memory"]);
+    assert_eq!(rig.fingerprint(&MEMBERS), before);
+    replay(&["--overwrite"]).ok();
+}
+
+#[test]
+fn an_array_that_is_served_without_all_members_says_so_at_once() {
+    let rig = Rig::with_array();
+    rig.on("fail", &MEMBERS, &["--device", "data1"]).ok();
+    let script = "echo \"$ELASTRIPE_EVENT: $ELASTRIPE_MESSAGE\" >> heard";
+    let mut server = rig.serve(&MEMBERS, &["--on-event", script]);
+    server.await_log("data1 out of service; it bears 1 more losses");
+    until("the event is heard", || {
+        std::fs::read_to_string(rig.path("heard")).is_ok_and(|heard| heard.starts_with("degraded: "))
+    });
+    // What a scrub could not look at is not passed over in silence.
+    let scrub = rig.on("scrub", &["tank"], &["--wait"]).code(1);
+    assert!(scrub.out.contains("NOT CHECKED, as not in service: data1"), "{scrub:?}");
+    rig.on("online", &["tank"], &["--device", "data1", "--with", "d1", "--wait"]).ok();
+    let scrub = rig.on("scrub", &["tank"], &["--wait"]).ok();
+    assert!(!scrub.out.contains("NOT CHECKED"), "{scrub:?}");
+    server.stop().ok();
+}
+
+#[test]
+fn a_limit_is_shown_as_long_as_it_holds() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    assert!(rig.status(&["tank"])["rate_limit_bytes_per_s"].is_null());
+    rig.on("rate", &["tank"], &["--rate", "1MiB/s"]).ok();
+    assert_eq!(rig.status(&["tank"])["rate_limit_bytes_per_s"], 1 << 20);
+    let shown = rig.on("status", &["tank"], &[]).ok();
+    assert!(shown.out.contains("limited to 1 MiB/s of each device"), "{shown:?}");
+    rig.on("rate", &["tank"], &["--rate", "off"]).ok();
+    assert!(rig.status(&["tank"])["rate_limit_bytes_per_s"].is_null());
+    server.stop().ok();
+}
+
+#[test]
+fn a_stop_tells_of_a_replacement_that_it_ends() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &SLOWLY);
+    let new = ["--device", "data0", "--with", "n0", "--file-size", "32MiB"];
+    rig.on("replace", &["tank"], &new).ok();
+    let ran = server.stop().ok();
+    assert!(ran.err.contains("n0 does not take the place of data0"), "{ran:?}");
+}
+
+#[test]
+fn a_member_that_somebody_wrote_over_is_not_called_a_stranger() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    crate::common::scribble(&rig.path("d1"), 0, &[0; 64 << 10]);
+    let status = rig.on("status", &MEMBERS, &[]);
+    assert!(status.out.contains("d1: is served as data1, and its superblock is not there"), "{status:?}");
+    assert!(!status.out.contains("name another path"), "{status:?}");
+    rig.on("scrub", &["tank"], &["--wait"]).code(0);
+    server.stop().ok();
+}
+
+#[test]
+fn what_would_be_refused_is_refused_in_a_dry_run() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    rig.run(&[
+        "create",
+        "--dry-run",
+        "--force",
+        "--data",
+        "d0",
+        "--data",
+        "d1",
+        "--data",
+        "d2",
+        "--parity",
+        "1",
+    ])
+    .refused(&["d0", "in use"]);
+    server.stop().ok();
+    std::fs::write(rig.path("small"), "hello").unwrap();
+    let small = ["create", "--dry-run", "--data", "d9", "--data", "d8", "--data", "small", "--parity", "1"];
+    rig.run(&[&small[..], &["--file-size", "32MiB"]].concat()).refused(&["small", "5 bytes", "data device"]);
+    let shown = rig.run(&["examine", "small"]).code(1);
+    assert!(shown.out.contains("no room for one") && !shown.out.contains("zeros"), "{shown:?}");
+    rig.run(&["scan", "nowhere"]).refused(&["nowhere", "nothing is there"]);
+    rig.run(&["statsu"]).refused(&["statsu", "similar", "'status'"]);
+    rig.run(&["trace", "generate", "t.csv"]).refused(&["--seed", "elastripe help trace generate"]);
+}

@@ -44,6 +44,7 @@ mod serve_run_and_stop;
 mod servers_tell;
 mod shards_are_one_array;
 mod signals_end_in_order;
+mod spares_are_shared;
 mod status_says_what_it_saw;
 mod stop_minds_clients;
 mod sweeps;

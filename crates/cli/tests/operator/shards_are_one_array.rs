@@ -207,3 +207,52 @@ fn a_damaged_slice_does_not_cost_redundancy_unasked() {
     rig.on("scrub", &members, &[]).ok();
     assert_eq!(rig.status(&members)["state"], "healthy");
 }
+
+/// Where the slices of the shards begin on a member.
+fn stride_of(rig: &Rig, member: &str) -> u64 {
+    let block = std::fs::read(rig.path(member)).unwrap();
+    u64::from_le_bytes(block[3904..3912].try_into().unwrap())
+}
+
+#[test]
+fn a_member_that_some_shards_gave_up_and_others_need_comes_back() {
+    if !has("qemu-io") {
+        return;
+    }
+    let Case { rig, members } = case("eplog", true);
+    let server = rig.serve(&members, &[]);
+    rig.qemu_io(&[&WRITES[..], &["flush"]].concat()).ok();
+    server.stop().ok();
+    // One shard loses data0 and another one data1: together more than the array bears, each as many as it
+    // does.
+    for (member, shard) in [("d0", 2), ("d1", 1)] {
+        let slice = shard * stride_of(&rig, member);
+        [0, 4096].into_iter().for_each(|copy| scribble(&rig.path(member), slice + copy + 300, &[0x55; 64]));
+    }
+    let mut server = rig.serve(&members, &["--degraded"]);
+    rig.qemu_io(&READS).ok();
+    let status = rig.status(&["d2"]);
+    assert_eq!(device(&status, "data0")["state"], "failed", "{status:#}");
+    assert_eq!(device(&status, "data1")["state"], "failed", "{status:#}");
+    // No other device can take either place.
+    let with = ["--device", "data0", "--with", "new", "--file-size", "36MiB"];
+    rig.on("replace", &["d2"], &with).refused(&["data0", "online --full"]);
+    let before = std::fs::read(rig.path("d0")).unwrap();
+    std::fs::write(rig.path("copy"), &before).unwrap();
+    rig.on("online", &["d2"], &["--device", "data0", "--full", "--with", "copy"])
+        .refused(&["copy", "in service"]);
+    rig.on("online", &["d2"], &["--device", "data0", "--full", "--wait"]).ok();
+    server.await_log("data0 is rebuilt");
+    let status = rig.status(&["d2"]);
+    assert_eq!(device(&status, "data0")["state"], "healthy", "{status:#}");
+    rig.qemu_io(&[&READS[..], &["write -P 7 10M 1M", "flush"]].concat()).ok();
+    rig.on("online", &["d2"], &["--device", "data1", "--full", "--wait"]).ok();
+    server.await_log("data1 is rebuilt");
+    assert_eq!(rig.status(&["d2"])["state"], "healthy");
+    rig.on("scrub", &["d2"], &["--wait"]).ok();
+    server.kill();
+    // All of it is there without any one of them.
+    let server = rig.serve(&["d1", "d2", "l0"], &["--degraded"]);
+    rig.qemu_io(&[&READS[..], &["read -P 7 10M 1M"]].concat()).ok();
+    server.stop().ok();
+}

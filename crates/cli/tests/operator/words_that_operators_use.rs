@@ -41,6 +41,10 @@ fn verbs_of_others_lead_to_ours() {
         ("detail", "status"),
         ("resilver", "replace"),
         ("check", "scrub"),
+        ("history", "status --watch"),
+        ("monitor", "serve --on-event"),
+        ("re-add", "online"),
+        ("labelclear", "wipe"),
     ];
     for (foreign, own) in verbs {
         rig.run(&[foreign, "x"]).refused(&[foreign, &format!("here it is `elastripe {own}`")]).code(2);

@@ -2,6 +2,7 @@
 
 use super::facts::{identity, kind_of, logical_block_bytes, size_of};
 use super::{Identity, Kind, LockedFile, Member, OpenError};
+use crate::streams::WriteStreams;
 use block::META_BYTES;
 use rustix::fs::OFlags;
 use std::fs::{self, File, TryLockError};
@@ -167,6 +168,10 @@ impl Member {
         let file_system = rustix::fs::fstatfs(&file).map_err(error)?;
         let may_block = kind == Kind::File && is_remote(&file_system);
         let in_memory = kind == Kind::File && is_in_memory(&file_system);
+        let streams = match kind {
+            Kind::Block => WriteStreams::of_device(&file),
+            Kind::File => WriteStreams::default(),
+        };
         Ok(Self {
             file: Arc::new(LockedFile(file)),
             path: path.to_owned(),
@@ -177,6 +182,7 @@ impl Member {
             is_allocated,
             may_block,
             in_memory,
+            streams,
             identity: Identity::of(&metadata, kind),
         })
     }

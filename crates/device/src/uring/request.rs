@@ -2,6 +2,7 @@
 
 use super::buffers::{Buffer, Buffers};
 use crate::operation::transfer_place;
+use crate::streams::WriteStreams;
 use block::{DevIndex, DeviceOp, OpKind, Pool, Slot};
 use io_uring::{opcode, squeue, types};
 use std::collections::HashSet;
@@ -26,6 +27,8 @@ pub(super) struct Request {
     /// Transferred so far; the rest is asked for again.
     pub(super) done_bytes: u64,
     pub(super) retry_count: u32,
+    /// The write stream it belongs to; 0 is none.
+    write_stream: u8,
     /// Its operations were answered when their member went out of service; only the kernel still knows of it.
     pub(super) given_up: bool,
     iovecs: Vec<libc::iovec>,
@@ -41,14 +44,16 @@ impl Request {
             length_bytes: 0,
             done_bytes: 0,
             retry_count: 0,
+            write_stream: 0,
             given_up: false,
             iovecs: Vec::new(),
         }
     }
 
     /// Starts anew with one operation; the caller has seen to it that a buffer is free.
-    pub(super) fn start(&mut self, op: DeviceOp, pool: &Pool, buffers: &mut Buffers) {
+    pub(super) fn start(&mut self, op: DeviceOp, streams: &WriteStreams, pool: &Pool, buffers: &mut Buffers) {
         self.parts.clear();
+        self.write_stream = streams.stream_of(op.stream, op.class);
         (self.kind, self.dev) = (op.kind, op.dev);
         (self.offset_bytes, self.length_bytes) = (op.offset_bytes, 0);
         (self.done_bytes, self.retry_count, self.given_up) = (0, 0, false);
@@ -72,12 +77,18 @@ impl Request {
         self.length_bytes += op.length_bytes;
     }
 
+    /// A write in a stream is one in none from now on; whether it was in one.
+    pub(super) fn forget_stream(&mut self) -> bool {
+        self.kind == OpKind::Write && std::mem::take(&mut self.write_stream) > 0
+    }
+
     /// Whether `op` continues where this request ends.
-    pub(super) fn continues(&self, op: &DeviceOp) -> bool {
+    pub(super) fn continues(&self, op: &DeviceOp, streams: &WriteStreams) -> bool {
         matches!(self.kind, OpKind::Read | OpKind::Write)
             && op.kind == self.kind
             && op.dev == self.dev
             && op.offset_bytes == self.offset_bytes + self.length_bytes
+            && (self.kind == OpKind::Read || streams.stream_of(op.stream, op.class) == self.write_stream)
     }
 
     /// The ring entry for what is not done yet. It points into this request and into `buffers`: neither may
@@ -97,6 +108,7 @@ impl Request {
 
     fn transfer_entry(&mut self, buffers: &mut Buffers, file: types::Fixed) -> squeue::Entry {
         let offset = self.offset_bytes + self.done_bytes;
+        let stream = self.write_stream;
         self.gather(buffers);
         if let [one] = self.iovecs[..] {
             let (address, length) = (one.iov_base.cast::<u8>(), one.iov_len);
@@ -105,18 +117,21 @@ impl Request {
                 (true, Some(index)) => {
                     opcode::ReadFixed::new(file, address, bytes, index).offset(offset).build()
                 }
-                (false, Some(index)) => {
-                    opcode::WriteFixed::new(file, address, bytes, index).offset(offset).build()
-                }
+                (false, Some(index)) => opcode::WriteFixed::new(file, address, bytes, index)
+                    .offset(offset)
+                    .write_stream(stream)
+                    .build(),
                 (true, None) => opcode::Read::new(file, address, bytes).offset(offset).build(),
-                (false, None) => opcode::Write::new(file, address, bytes).offset(offset).build(),
+                (false, None) => {
+                    opcode::Write::new(file, address, bytes).offset(offset).write_stream(stream).build()
+                }
             };
         }
         let count = u32::try_from(self.iovecs.len()).expect("at most MERGE_PART_COUNT_MAX");
         if self.kind == OpKind::Read {
             opcode::Readv::new(file, self.iovecs.as_ptr(), count).offset(offset).build()
         } else {
-            opcode::Writev::new(file, self.iovecs.as_ptr(), count).offset(offset).build()
+            opcode::Writev::new(file, self.iovecs.as_ptr(), count).offset(offset).write_stream(stream).build()
         }
     }
 

@@ -342,3 +342,35 @@ fn what_is_given_up_is_answered_at_once_and_left_to_the_kernel() {
     assert!(bench.set.lingering.is_empty() && std::fs::File::open(&path).unwrap().try_lock().is_ok());
     assert_eq!(bench.set.buffers.free_count(), 8);
 }
+
+#[test]
+fn neighbours_of_other_streams_are_not_one_transfer() {
+    let contents = [Stream::Data, Stream::Data, Stream::Parity, Stream::Log, Stream::Log, Stream::Metadata];
+    for (offered, transfers) in [(0, 1), (2, 2), (8, 4)] {
+        let mut bench = bench(16);
+        bench.set.states[0].streams = WriteStreams::new(offered);
+        let mut ops = bench.ops(OpKind::Write, 0..6);
+        ops.iter_mut().zip(contents).for_each(|(op, content)| op.stream = content);
+        assert_eq!(bench.submit(&ops), transfers, "{offered} streams");
+        // A file takes them and does not mind.
+        assert!(bench.results(6).iter().all(|(_, result)| result.is_ok()));
+        assert_eq!(bench.set.states[0].streams.count(), offered);
+    }
+}
+
+#[test]
+fn a_drive_that_refuses_streams_is_written_to_without_them() {
+    let mut bench = bench(16);
+    bench.set.states[0].streams = WriteStreams::new(8);
+    let ops = bench.ops(OpKind::Write, 0..3);
+    assert_eq!(bench.submit(&ops), 1);
+    bench.pretend(-libc::EINVAL);
+    assert_eq!(bench.set.states[0].streams.count(), 0);
+    bench.set.enter();
+    assert_eq!(bench.results(3), [(0, Ok(())), (1, Ok(())), (2, Ok(()))]);
+    // Without a stream it is the write that is refused.
+    let ops = bench.ops(OpKind::Write, 4..5);
+    bench.submit(&ops);
+    bench.pretend(-libc::EINVAL);
+    assert_eq!(bench.results(1), [(4, Err(IoFault::Device { errno: libc::EINVAL }))]);
+}

@@ -203,3 +203,54 @@ fn what_a_degraded_or_failed_array_means_and_what_to_do() {
         ]
     );
 }
+
+/// What a drive tells.
+fn worn(used_percent: u8, warnings: &[&str]) -> Value {
+    json!({
+        "drive": "/dev/nvme0n1", "asked_unix_s": 60, "used_percent": used_percent, "written_bytes": 5u64 << 40,
+        "read_bytes": null, "media_errors": 3, "spare_percent": 97, "spare_percent_min": 10,
+        "temperature_c": 38, "power_on_hours": 8760, "unsafe_shutdowns": 2, "warnings": warnings,
+    })
+}
+
+#[test]
+fn drives_tell_of_their_wear_and_complain_unasked() {
+    let mut devices = ["data0", "data1", "log0"].map(|name| device(name, "healthy", Value::Null));
+    devices[0]["wear"] = worn(12, &[]);
+    devices[1]["wear"] = worn(97, &["spare-low"]);
+    devices[2]["wear_not_offered"] = json!("it is a file");
+    let status: Status = serde_json::from_value(status("healthy", "served", devices.to_vec())).unwrap();
+    let text = render(&status);
+    let complaint = "  data1: its drive /dev/nvme0n1 warns of spare-low; 97 % of its endurance is used up\n";
+    assert!(text.contains(complaint), "{text}");
+    assert!(text.contains("action: replace data1 before it fails"), "{text}");
+    assert!(!text.contains("data0: "), "{text}");
+    let mut table = String::new();
+    super::wear::list(&mut table, &status);
+    let expected = "
+  WEAR       USED     WRITTEN  MEDIA  SPARE   TEMP    HOURS  WARNINGS         DRIVE, ASKED AT
+  data0      12 %       5 TiB      3   97 %   38 C    8,760  none             /dev/nvme0n1, 1970-01-01 00:01:00 UTC
+  data1      97 %       5 TiB      3   97 %   38 C    8,760  spare-low        /dev/nvme0n1, 1970-01-01 00:01:00 UTC
+  log0     not offered: it is a file
+";
+    assert_eq!(table, expected);
+}
+
+#[test]
+fn who_is_told_what_a_write_is() {
+    let of = |counts: [Value; 3]| {
+        let devices = ["data0", "data1", "log0"].into_iter().zip(counts).map(|(name, count)| {
+            let mut one = device(name, "healthy", Value::Null);
+            one["write_streams"] = count;
+            one
+        });
+        let status = status("healthy", "served", devices.collect());
+        let mut text = String::new();
+        super::streams::list(&mut text, &serde_json::from_value::<Status>(status).unwrap());
+        text
+    };
+    assert_eq!(of([json!(null), json!(null), json!(null)]), "");
+    assert!(of([json!(0), json!(0), json!(null)]).contains("write streams: none offered by any device"));
+    let mixed = of([json!(8), json!(0), json!(2)]);
+    assert!(mixed.contains("write streams: data0 8, log0 2; none offered by data1; data"), "{mixed}");
+}

@@ -1,5 +1,6 @@
 //! One member or spare at one moment.
 
+use super::wear::{Asked, Wear};
 use crate::faults::{FailedBecause, Fault};
 use crate::open::{Spare, member_name, state_name};
 use crate::succeed::Replacement;
@@ -38,6 +39,18 @@ pub enum DeviceState {
     Missing,
     /// A spare.
     Spare,
+    /// A spare that several arrays share, and that is none now: somebody has taken it, or something is on it.
+    Taken,
+}
+
+impl DeviceState {
+    /// Whether it is a member out of service.
+    pub fn is_out(self) -> bool {
+        match self {
+            Self::Failed | Self::Absent | Self::Missing => true,
+            Self::Healthy | Self::Rebuilding | Self::Spare | Self::Taken => false,
+        }
+    }
 }
 
 impl From<MemberState> for DeviceState {
@@ -60,6 +73,7 @@ impl fmt::Display for DeviceState {
             Self::Rebuilding => state_name(MemberState::Rebuilding),
             Self::Missing => "missing",
             Self::Spare => "spare",
+            Self::Taken => "taken",
         })
     }
 }
@@ -101,6 +115,15 @@ pub struct DeviceStatus {
     /// The device that is to take its place, while it becomes the same.
     #[serde(default)]
     pub replacement: Option<Replacement>,
+    /// Write streams of the device that keep contents apart; 0: it offers none, `None`: it is not open.
+    #[serde(default)]
+    pub write_streams: Option<u8>,
+    /// What the drive below tells of its own age, if it does.
+    #[serde(default)]
+    pub wear: Option<Box<Wear>>,
+    /// Why it does not; `None` also if it was not asked.
+    #[serde(default)]
+    pub wear_not_offered: Option<String>,
 }
 
 /// Error counters of a member.
@@ -177,7 +200,24 @@ impl DeviceStatus {
             last_fault: None,
             failed_because: None,
             replacement: None,
+            write_streams: None,
+            wear: None,
+            wear_not_offered: None,
         }
+    }
+
+    /// A spare that several arrays share.
+    pub fn of_shared(index: usize, is_free: bool, path: PathBuf) -> Self {
+        let state = if is_free { DeviceState::Spare } else { DeviceState::Taken };
+        Self::new(format!("shared{index}"), DeviceRole::Spare, index, state, Some(path))
+    }
+
+    /// What came of asking the drive below.
+    pub fn set_wear(&mut self, asked: Asked) {
+        (self.wear, self.wear_not_offered) = match asked {
+            Asked::Told(wear) => (Some(wear), None),
+            Asked::NotOffered(why) => (None, Some(why)),
+        };
     }
 
     /// A member of an array with that many main devices, which come first; nothing is known of it but its

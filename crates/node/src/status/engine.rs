@@ -219,7 +219,10 @@ impl EngineStatus {
         let engine = running.lead();
         let place = engine.checkpoint_place();
         let written = running.engines().map(|engine| engine.stats().checkpoints).sum();
-        let reports = running.engines().map(Engine::last_report);
+        // A shard that had nothing to do so far has nothing to say.
+        let nothing = MaintenanceReport::default();
+        let reports = running.engines().map(Engine::last_report).filter(|report| *report != nothing);
+        let report = reports.reduce(MaintenanceReport::and).unwrap_or(nothing);
         Self {
             space: running.engines().map(space).reduce(Space::and),
             untorn_bytes: Some(engine.untorn_bytes()),
@@ -231,7 +234,7 @@ impl EngineStatus {
             memory: memory_of_all(running),
             work: work(running),
             rate_limit_bytes_per_s: rate_limit(running),
-            last_work: reports.reduce(MaintenanceReport::and).map(|found| LastWork::of_report(&found)),
+            last_work: Some(LastWork::of_report(&report)),
         }
     }
 }

@@ -20,6 +20,7 @@ impl Steward {
         let name = |dev: DevIndex| member_name(main_count, dev);
         for event in std::mem::take(&mut self.events) {
             let missing = running.missing_count();
+            self.physician.is_stale = true;
             match event {
                 Event::Failed { dev, cause } => {
                     let bears = running.lead().health().tolerated();

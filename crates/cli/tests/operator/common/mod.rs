@@ -130,9 +130,14 @@ impl Rig {
 
     /// Serves the members until told to stop.
     pub fn serve(&self, members: &[&str], options: &[&str]) -> Server {
+        self.serve_at("unix:nbd", members, options)
+    }
+
+    /// The same of another array, whose clients connect elsewhere.
+    pub fn serve_at(&self, address: &str, members: &[&str], options: &[&str]) -> Server {
         let mut args = vec!["serve"];
         args.extend(members);
-        args.extend(["--nbd", "unix:nbd"]);
+        args.extend(["--nbd", address]);
         args.extend(options);
         let child = self.command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut server = Server { child: Some(child) };

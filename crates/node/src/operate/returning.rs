@@ -1,0 +1,43 @@
+//! Members that some shards have given up and others cannot do without: the shards have lost different ones,
+//! together more than one of them bears. No other device can take such a place; its own comes back to the
+//! shards that gave it up, each of which rebuilds its slice.
+
+use super::{Operator, Pending};
+use crate::checks::same_file;
+use crate::error::Error;
+use crate::refusal::Refusal;
+use crate::running::Running;
+use array::Replacing;
+use block::DevIndex;
+use device::{Member, Membership as _};
+use std::path::Path;
+
+impl Operator {
+    /// Takes the device of such a member, which is at `path`, back into the shards that have given it up.
+    pub(super) fn take_again(
+        &mut self,
+        running: &mut Running,
+        dev: DevIndex,
+        path: &Path,
+    ) -> Result<(), Error> {
+        let replacing: Replacing = running.returning(dev);
+        let in_use = running.device_of(dev);
+        if !in_use.is_some_and(|member| same_file(member.path(), path)) {
+            let name = self.view(running).name_of(dev);
+            let found = "it is not the one that the other shards have in service".to_owned();
+            return Err(Refusal::NotItsDevice { path: path.to_owned(), name, found }.into());
+        }
+        let path = path.to_owned();
+        self.pending.push(Pending { replacing, path, lock: None, is_installed: false });
+        Ok(())
+    }
+}
+
+/// A shard gets a member's device again, which others have.
+pub(super) fn reinstall(running: &mut Running, shard: usize, dev: DevIndex) -> Result<(), Error> {
+    let member: Option<Member> = running.device_of(dev);
+    if let Some(member) = member {
+        running.with_devices(shard, move |devices| devices.install(dev, member))??;
+    }
+    Ok(())
+}
