@@ -35,6 +35,12 @@ pub struct EngineStats {
     pub cache_hits: u64,
     /// Chunks that were overwritten in the write cache before they were written.
     pub cache_absorbed: u64,
+    /// Stripes that a plan of writes found in the scheme's cache of stripes.
+    pub stripe_hits: u64,
+    /// Stripes that it did not find there, though there is such a cache.
+    pub stripe_misses: u64,
+    /// Chunks of that cache that differed from their checksums, and were read. There is no reason for any.
+    pub stripe_stale: u64,
     /// Copies of pages of the table that were read because the page was not in memory.
     pub pages_read: u64,
     /// Chunks that were rebuilt from their cover to answer a read.

@@ -68,9 +68,7 @@ impl RigOptions {
     fn engine(&self) -> EngineOptions {
         // Devices in memory would be given pages back only to ask for them anew.
         let mut engine = Discards::Large.apply(self.batches.apply(EngineOptions::default()));
-        if self.cache.check(self.kind.scheme).is_ok() {
-            engine = self.cache.apply(engine);
-        }
+        engine = self.cache.fitting(self.kind.scheme).apply(engine);
         engine = self.rewrites.apply(self.elastic.apply(engine, self.seed));
         engine.commit.idle_ns = None;
         engine.table_bytes = self.table_bytes.unwrap_or(u64::MAX);
@@ -92,6 +90,7 @@ fn split(engine: EngineOptions, shards: u16) -> EngineOptions {
     engine.table_bytes = if engine.table_bytes == u64::MAX { u64::MAX } else { engine.table_bytes / count };
     engine.cache_stripes = engine.cache_stripes.div_ceil(shards.into());
     engine.cache_slots = engine.cache_slots.div_ceil(shards.into());
+    engine.scheme.stripe_cache = engine.scheme.stripe_cache.div_ceil(shards.into());
     engine.scheme.tuning.recent_entries = engine.scheme.tuning.recent_entries.div_ceil(count);
     engine
 }

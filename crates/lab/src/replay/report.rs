@@ -169,8 +169,14 @@ impl Phase {
         map.insert("log_stripes".to_owned(), log_stripes.into());
         let commit = stats.map(|stats| json!({ "count": stats.commits, "stripes": stats.stripes_committed }));
         map.insert("commit".to_owned(), commit.into());
-        let cache =
-            stats.map(|stats| json!({ "hits": stats.cache_hits, "absorbed_chunks": stats.cache_absorbed }));
+        let cache = stats.map(|stats| {
+            json!({
+                "hits": stats.cache_hits,
+                "absorbed_chunks": stats.cache_absorbed,
+                "stripes_found": stats.stripe_hits,
+                "stripes_not_found": stats.stripe_misses,
+            })
+        });
         map.insert("cache".to_owned(), cache.into());
         let gc = self.counted.as_ref().map(|counted| gc_json(&counted.gc));
         map.insert("gc".to_owned(), gc.into());
@@ -319,6 +325,15 @@ impl Report {
                 show_count(stats.cache_hits),
                 show_count(stats.cache_absorbed),
                 100.0 * phase.absorbed_share().unwrap_or(0.0),
+            ));
+        }
+        if let Some(stats) = phase.counted.as_ref().map(|counted| counted.stats)
+            && stats.stripe_hits + stats.stripe_misses > 0
+        {
+            text.push_str(&format!(
+                "         cache of stripes: {} of {} stripes written were in it\n",
+                show_count(stats.stripe_hits),
+                show_count(stats.stripe_hits + stats.stripe_misses),
             ));
         }
         if let Some((seconds, counted)) = &phase.commit {

@@ -38,6 +38,8 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     stats.lost -= b.lost;
     stats.cache_hits -= b.cache_hits;
     stats.cache_absorbed -= b.cache_absorbed;
+    stats.stripe_hits -= b.stripe_hits;
+    stats.stripe_misses -= b.stripe_misses;
     Snapshot { devices, stats, gc: gc_since(now.gc, then.gc) }
 }
 
