@@ -28,6 +28,10 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::ForgetStopCheckpoint
         | Planted::PatrolSkipsIncremental
         | Planted::CopyWhatIsWritten
+        | Planted::StripeCacheKeepsOld
+        | Planted::StripeCacheLetsGo
+        | Planted::StripeCacheKeepsUnwritten
+        | Planted::StripeCacheFilledEarly
         | Planted::KeepBadSuperblock => SchemeKind::Raid,
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas
@@ -68,6 +72,7 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::ForgetLost
             | Planted::KeepLost
             | Planted::NameOldFlush
+            | Planted::StripeCacheKeepsUnwritten
             | Planted::SuspectNothing
     );
     let rot = is_about_rot(bug);
