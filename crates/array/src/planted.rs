@@ -337,8 +337,6 @@ planted!(
     StripeCacheKeepsOld,
     /// Others may get the entry of a stripe in the cache while a plan still uses it.
     StripeCacheLetsGo,
-    /// The cache of stripes keeps what a plan would have written, although it came to nothing.
-    StripeCacheKeepsUnwritten,
     /// What a plan writes is in the cache of stripes before it is written.
     StripeCacheFilledEarly,
 );

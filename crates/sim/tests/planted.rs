@@ -30,7 +30,6 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::CopyWhatIsWritten
         | Planted::StripeCacheKeepsOld
         | Planted::StripeCacheLetsGo
-        | Planted::StripeCacheKeepsUnwritten
         | Planted::StripeCacheFilledEarly
         | Planted::KeepBadSuperblock => SchemeKind::Raid,
         Planted::CommitForgetsDelta
@@ -72,7 +71,6 @@ fn worlds_for(bug: Planted) -> Pinned {
             | Planted::ForgetLost
             | Planted::KeepLost
             | Planted::NameOldFlush
-            | Planted::StripeCacheKeepsUnwritten
             | Planted::SuspectNothing
     );
     let rot = is_about_rot(bug);

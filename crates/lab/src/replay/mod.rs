@@ -441,6 +441,6 @@ fn config_json(
         "rewrites": rewrites,
         "cache_stripes": arguments.array.cache.cache_stripes,
         "cache_slots": arguments.array.cache.cache_slots,
-        "stripe_cache": arguments.array.cache.stripe_cache,
+        "stripe_cache": arguments.array.cache.stripes.stripe_cache,
     })
 }

@@ -285,7 +285,7 @@ impl Arguments {
         if self.array.sync {
             options.sync = SyncPolicy::Always;
         }
-        options = self.array.cache.fitting(self.array.scheme).apply(options);
+        options = self.array.cache.apply_fitting(options, self.array.scheme);
         let elastic = if self.array.elastic.check(self.array.scheme).is_ok() {
             self.array.elastic
         } else {

@@ -176,9 +176,6 @@ impl Caches for StripeCache {
     }
 
     fn gave_up(&mut self, held: &mut Held) {
-        if planted(Planted::StripeCacheKeepsUnwritten) {
-            return self.applied(held);
-        }
         for entry in held.entries.drain(..) {
             self.clear(entry);
             if self.entries[entry].is_taken {

@@ -2,7 +2,7 @@
 //! ideas together, and what a reading of ours costs.
 
 use super::super::declare::{Axis, Engine, Grid, Quantity, Scaled, column, point};
-use super::points::SCHEMES;
+use super::points::{MD, SCHEMES};
 use super::{quantities, stock};
 
 use Quantity::{By, Figure, Less, More};
@@ -36,7 +36,7 @@ pub static NVME: Grid = Grid {
         Axis {
             name: "row",
             points: &[
-                point("raid", "--scheme raid"),
+                MD,
                 point("eplog, HDD logs", "--scheme eplog --rewrites log"),
                 point("eplog, NVMe logs", "--scheme eplog --rewrites log --log-device nvme-tlc"),
             ],

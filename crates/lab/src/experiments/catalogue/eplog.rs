@@ -322,7 +322,9 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "EPLOG's set-up",
         source: "EPLOG, section 5.1",
         setup: "RAID-5 (4+1), (6+1) and RAID-6 (4+2), (6+2), 4 KiB chunks, one or two log devices. Here on null devices where only chunks \
-                are counted, and on simulated drives with the printed bandwidths where time is: X-05 to X-09 run it.",
+                are counted, and on simulated drives with the printed bandwidths where time is: X-05 to X-09 run it. raid stands for \
+                the Linux md that the paper measured: it has md's cache of the last 256 stripes (md's default), which saves reads and \
+                changes no write.",
         grids: &[],
         plots: &[],
         missing: &[],
@@ -449,7 +451,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         id: "X-08",
         title: "Throughput",
         source: "EPLOG, experiment 4",
-        setup: "In virtual time, 32 requests in flight, SSDs and hard disks of the printed bandwidths. Of the SSD nothing but bandwidths is \
+        setup: "In virtual time, 32 requests in flight, SSDs and hard disks of the printed bandwidths; raid with md's cache of 256 stripes. Of the SSD nothing but bandwidths is \
                 known: it serves 32 requests at once, each as slow as the bandwidth then demands, so what waits for a request before it \
                 (read-modify-write) is slower here than on the drive itself. Degraded: two SSDs fail behind the last write, before the last \
                 commit, whose time counts. Beyond the paper the same on NVMe drives, of which the inside is simulated (L-21).",
