@@ -30,8 +30,7 @@ fn prefilled(k: usize, m: usize, chunks: u64, stripes: u32) -> Array<Counting<Me
     array.stop().unwrap();
     let mut devices = array.into_devices();
     let arrangement = arrange(&superblocks(&mut devices, k + m)).unwrap();
-    let (mut array, _) =
-        Array::assemble(Counting::new(devices), &arrangement, 9, cached(stripes)).unwrap();
+    let (mut array, _) = Array::assemble(Counting::new(devices), &arrangement, 9, cached(stripes)).unwrap();
     array.devices().reset();
     array
 }
@@ -190,7 +189,8 @@ fn reads_are_those_of_linux_md_with_as_many_stripes() {
 #[test]
 fn reads_are_those_of_mds_rules_whatever_the_size() {
     let mut rng = SplitMix::new(12);
-    for (k, m, stripes) in [(4, 1, 1), (4, 1, 17), (6, 2, 8), (3, 3, 40), (1, 1, 9), (10, 2, 64), (5, 1, 300)] {
+    for (k, m, stripes) in [(4, 1, 1), (4, 1, 17), (6, 2, 8), (3, 3, 40), (1, 1, 9), (10, 2, 64), (5, 1, 300)]
+    {
         let chunks = 150 * k as u64;
         let sectors = chunks * 8;
         let writes: Vec<(u64, u64)> = (0..2000)

@@ -166,8 +166,7 @@ impl Core {
         let found = plan.held.found as u64;
         self.stats.stripe_hits += found;
         self.stats.stripe_misses += plan.held.entries.len() as u64 - found;
-        let believed =
-            self.options.content == Content::Meaningless || planted(Planted::StripeCacheKeepsOld);
+        let believed = self.options.content == Content::Meaningless || planted(Planted::StripeCacheKeepsOld);
         for read in plan.held.reads.iter().filter(|_| !believed) {
             if chunk_checksum(self.pool.bytes(read.slot)) != read.crc {
                 self.stats.stripe_stale += 1;
@@ -198,7 +197,9 @@ impl Core {
         if let (false, Some(caches)) = (job.plan.held.entries.is_empty(), self.scheme.caches()) {
             caches.gave_up(&mut job.plan.held);
         }
-        if job.owner == JobOwner::Maintenance && let Some(caches) = self.scheme.caches() {
+        if job.owner == JobOwner::Maintenance
+            && let Some(caches) = self.scheme.caches()
+        {
             job.plan.stripes.iter().for_each(|&stripe| caches.forget(stripe));
         }
     }

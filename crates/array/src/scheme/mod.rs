@@ -22,8 +22,8 @@ pub use options::{
 pub use parity_log::full_blocks_min;
 pub use policies::Policies;
 pub use roles::{
-    Caches, Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Logs,
-    Pressure, RedoStep,
+    Caches, Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress,
+    Logs, Pressure, RedoStep,
 };
 
 use crate::health::Health;

@@ -19,8 +19,8 @@ use super::in_place::{
     self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written, unit,
 };
 use super::{
-    Caches, ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, RedoStep, Registration, Rejected, Scheme,
-    SchemeMemory, SchemeOptions,
+    Caches, ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, RedoStep, Registration, Rejected,
+    Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};

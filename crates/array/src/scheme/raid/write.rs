@@ -78,7 +78,11 @@ impl<'a> Home<'a> {
                 cache.expect(*entry, column);
                 let word = Word::Stripe(stripe);
                 let read = PlanRead::new(store, word, &piece_of(store, stripe, column), slot);
-                if is_here { plan.held.reads.push(read) } else { plan.reads.push(read) }
+                if is_here {
+                    plan.held.reads.push(read)
+                } else {
+                    plan.reads.push(read)
+                }
                 slot
             }
         }
