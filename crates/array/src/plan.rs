@@ -222,7 +222,7 @@ pub struct Held {
     /// Entries that the plan has taken.
     pub entries: Vec<usize>,
     /// How many of them the cache had already.
-    pub found: usize,
+    pub found: u64,
     /// What goes into the cache when the plan's records are applied: from, to.
     pub copies: Vec<(Slot, Slot)>,
 }

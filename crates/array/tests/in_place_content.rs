@@ -129,7 +129,7 @@ impl Scenario {
             at += len;
         }
         assert_eq!(self.array.engine().stats().lost, 0);
-        assert_eq!(self.array.engine().stats().stripe_stale, 0);
+        assert_eq!(self.array.engine().stats().cache.stale, 0);
     }
 
     fn run(mut self, steps: u64) {

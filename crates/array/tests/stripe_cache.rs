@@ -1,4 +1,4 @@
-//! The cache of stripes of scheme `raid`: reads as Linux md counts them with its own, and never anything stale.
+//! The cache of stripes of scheme `raid`: reads as Linux md counts them with its own, and nothing stale.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;
@@ -18,7 +18,7 @@ fn cached(stripes: u32) -> EngineOptions {
     options
 }
 
-/// An array whose first chunks are written, in whole stripes, put together again so that nothing is in memory.
+/// An array whose first chunks are written, in whole stripes, put together again: nothing is in memory.
 fn prefilled(k: usize, m: usize, chunks: u64, stripes: u32) -> Array<Counting<MemorySet>> {
     let create = create_options(SchemeKind::Raid, k, m);
     let main_mib = chunks.div_ceil(k as u64) * CHUNK / (1 << 20) + 4;
@@ -51,8 +51,8 @@ fn replay(array: &mut Array<Counting<MemorySet>>, writes: &[(u64, u64)]) -> (u64
     (chunks(&total.write_ops), chunks(&total.read_ops), array.engine().stats())
 }
 
-/// What md counts, from its rules alone: `handle_stripe_dirtying` over pages of which some are up to date, and
-/// its cache of stripes.
+/// What md counts, from its rules alone: `handle_stripe_dirtying` over pages of which some are up to date,
+/// and its cache of stripes.
 struct Md {
     k: u64,
     m: u64,
@@ -171,7 +171,7 @@ fn mixed() -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// What `md` of Linux 7.2.7 (and 6.12.101) read and wrote with its cache of 256 stripes: `docs/measurements.md`.
+/// What Linux md (7.2.7 and 6.12.101) read and wrote with its cache of 256 stripes: `docs/measurements.md`.
 #[test]
 fn reads_are_those_of_linux_md_with_as_many_stripes() {
     let writes = mixed();
@@ -181,8 +181,8 @@ fn reads_are_those_of_linux_md_with_as_many_stripes() {
     {
         let mut array = prefilled(k, m, 64 * 256, 256);
         let (writes, reads, stats) = replay(&mut array, &writes);
-        assert_eq!((writes, reads, stats.stripe_hits), (written, read, found), "{k}+{m}");
-        assert_eq!(stats.stripe_stale, 0, "{k}+{m}");
+        assert_eq!((writes, reads, stats.cache.stripes_found), (written, read, found), "{k}+{m}");
+        assert_eq!(stats.cache.stale, 0, "{k}+{m}");
     }
 }
 
@@ -205,10 +205,10 @@ fn reads_are_those_of_mds_rules_whatever_the_size() {
         writes.iter().for_each(|&(offset, length)| md.write(offset, length));
         let mut array = prefilled(k, m, chunks, stripes);
         let (_, reads, stats) = replay(&mut array, &writes);
-        assert_eq!((reads, stats.stripe_hits), (md.reads, md.found), "{k}+{m}, {stripes} stripes");
-        assert!(md.found > 0 && stats.stripe_stale == 0, "{k}+{m}, {stripes} stripes");
+        assert_eq!((reads, stats.cache.stripes_found), (md.reads, md.found), "{k}+{m}, {stripes} stripes");
+        assert!(md.found > 0 && stats.cache.stale == 0, "{k}+{m}, {stripes} stripes");
         // Stripes whose list has no entry are not counted.
-        let counted = stats.stripe_hits + stats.stripe_misses;
+        let counted = stats.cache.stripes_found + stats.cache.stripes_not_found;
         assert!(if stripes < 8 { counted < md.touched } else { counted == md.touched });
     }
 }
@@ -225,7 +225,7 @@ fn what_the_cache_has_is_compared_with_its_checksum_and_read_if_it_differs() {
         model.clone()
     };
     for stripe in 0..8 {
-        put(&mut array, stripe * k * CHUNK as usize, &vec![stripe as u8 + 1; k * CHUNK as usize]);
+        put(&mut array, stripe * k * CHUNK as usize, &vec![stripe; k * CHUNK as usize]);
     }
     // Behind the chunk of zeros lie the buffers of the cache.
     let buffers = CHUNK as usize..CHUNK as usize * (1 + 8 * (k + m));
@@ -234,7 +234,8 @@ fn what_the_cache_has_is_compared_with_its_checksum_and_read_if_it_differs() {
         put(&mut array, stripe * k * CHUNK as usize + 512, &[0xab; 1024]);
     }
     let stats = array.engine().stats();
-    assert_eq!((stats.stripe_hits, stats.stripe_stale), (8, 8 * 3), "one chunk and two parities of each");
+    // One chunk and two parities of each.
+    assert_eq!((stats.cache.stripes_found, stats.cache.stale), (8, 8 * 3));
     let model = put(&mut array, 9216, &[0xcd; 4096]);
     array.engine().fail_device(DevIndex::new(0));
     array.engine().fail_device(DevIndex::new(3));

@@ -42,8 +42,8 @@ pub(crate) fn covers(
     let len = store.config.geometry.chunk_bytes();
     let mut word = Codeword::default();
     let mut region = Vec::new();
-    if engine.stats().stripe_stale > 0 {
-        return Err(violation!("{} chunks of the cache of stripes are stale", engine.stats().stripe_stale));
+    if engine.stats().cache.stale > 0 {
+        return Err(violation!("{} chunks of the cache of stripes are stale", engine.stats().cache.stale));
     }
     for name in words(engine) {
         engine.scheme().codeword(store, name, &mut word);

@@ -3,6 +3,7 @@
 use super::Jobs;
 use super::lock::Mode;
 use super::quarantine::Freed;
+use super::wake::count;
 use super::{Content, Core, EngineError, EngineStats, JobOwner};
 use super::{Purpose, Tag};
 use crate::checksum::chunk_checksum;
@@ -163,13 +164,12 @@ impl Core {
         if plan.held.entries.is_empty() {
             return;
         }
-        let found = plan.held.found as u64;
-        self.stats.stripe_hits += found;
-        self.stats.stripe_misses += plan.held.entries.len() as u64 - found;
+        self.stats.cache.stripes_found += plan.held.found;
+        self.stats.cache.stripes_not_found += count(plan.held.entries.len()) - plan.held.found;
         let believed = self.options.content == Content::Meaningless || planted(Planted::StripeCacheKeepsOld);
         for read in plan.held.reads.iter().filter(|_| !believed) {
             if chunk_checksum(self.pool.bytes(read.slot)) != read.crc {
-                self.stats.stripe_stale += 1;
+                self.stats.cache.stale += 1;
                 plan.reads.push(*read);
             }
         }

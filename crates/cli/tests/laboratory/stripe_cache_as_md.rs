@@ -46,7 +46,7 @@ fn reads_of_uniform_writes_are_those_of_linux_md() {
     }
 }
 
-/// The first 4,000 writes of a real trace, if it is here: what the fill leaves in the cache is not touched by it.
+/// The first 4,000 writes of a real trace, if it is here: it does not touch what the fill leaves in the cache.
 #[test]
 fn reads_of_a_real_trace_are_those_of_linux_md() {
     let Some(folder) = traces() else { return };

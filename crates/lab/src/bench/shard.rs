@@ -414,7 +414,7 @@ impl Shard {
         counts.commits = now.stats.commits - then.stats.commits;
         counts.stripes_committed = now.stats.stripes_committed - then.stats.stripes_committed;
         counts.pages_read = now.stats.pages_read - then.stats.pages_read;
-        counts.absorbed_chunks = now.stats.cache_absorbed - then.stats.cache_absorbed;
+        counts.absorbed_chunks = now.stats.cache.absorbed - then.stats.cache.absorbed;
         counts.ssd_bytes = now.written.ssd - then.written.ssd;
         counts.metadata_bytes = now.written.metadata - then.written.metadata;
         counts.log_bytes = now.written.log - then.written.log;

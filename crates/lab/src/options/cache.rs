@@ -8,8 +8,8 @@ use format::{SchemeKind, Waiting};
 /// Size of the cache of stripes of scheme `raid`.
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StripeCache {
-    /// Keep the last N stripes written in memory, so that writing to them again takes fewer reads, as Linux md
-    /// does with 256 (k+m chunks of memory for each; nothing waits in it; scheme raid).
+    /// Keep the last N stripes written in memory, so that writing to them again takes fewer reads, as Linux
+    /// md does with 256 (k+m chunks of memory for each; nothing waits in it; scheme raid).
     #[arg(long, default_value = "0", value_parser = clap::value_parser!(u32).range(..=1 << 20), value_name = "N")]
     pub stripe_cache: u32,
 }

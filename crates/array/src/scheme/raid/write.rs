@@ -5,8 +5,8 @@
 //! `handle_stripe_dirtying` of `drivers/md/raid5.c`, each counts the chunks it has to read, one that cannot
 //! be read counts as twice the number of devices, and read-modify-write is taken if it needs fewer; on a tie
 //! md reconstructs (`rmw_level` 1, the default; 2 would prefer read-modify-write). Columns that are zeros
-//! need no read, nor do those that the cache of stripes has; for parity that does not exist yet there is no read-modify-write. A column written in part
-//! needs its old version either way, so it counts for both.
+//! need no read, nor do those that the cache of stripes has; for parity that does not exist yet there is no
+//! read-modify-write. A column written in part needs its old version either way, so it counts for both.
 
 use super::Raid;
 use super::cache::StripeCache;
@@ -46,7 +46,7 @@ impl<'a> Home<'a> {
         let taken = cache.as_mut().and_then(|cache| cache.take(stripe).map(|taken| (cache, taken)));
         let Some((cache, (entry, found))) = taken else { return Self::Plan };
         plan.held.entries.push(entry);
-        plan.held.found += usize::from(found);
+        plan.held.found += u64::from(found);
         Self::Cache(cache, entry)
     }
 

@@ -25,7 +25,7 @@ pub static BASIC: Grid = Grid {
     ],
 };
 
-/// Parity in memory until its stripe makes room (L-16), counted: what it saves, and what is at risk meanwhile.
+/// Parity in memory until its stripe makes room (L-16), counted: what it saves, and what is at risk.
 pub static PARITY_CACHE: Grid = Grid {
     name: "parity-cache",
     engine: Engine::ParityCache,
