@@ -220,8 +220,8 @@ pub trait InPlace {
     ) -> Result<(), AssembleError>;
 }
 
-/// Stripes that were written lately are in memory, so that a plan for one of them need not read what is known.
-/// What a plan has of the cache is in its [`Held`].
+/// Stripes that were written lately are in memory: a plan for one of them need not read what is known. What
+/// a plan has of the cache is in its [`Held`].
 pub trait Caches {
     /// The records of a plan were applied, and what it was to copy into the cache is there.
     fn applied(&mut self, held: &mut Held);

@@ -68,7 +68,7 @@ fn compacted(trace: &Path) -> String {
     text
 }
 
-/// The first 4,000 writes of a real trace, if it is here: it does not touch what the fill leaves in the cache.
+/// The first writes of a real trace, if it is here: they do not touch what the fill leaves in the cache.
 #[test]
 fn reads_of_a_real_trace_are_those_of_linux_md() {
     let Some(folder) = traces() else { return };

@@ -18,7 +18,7 @@ impl Bench {
         Self { cache, held: Held::default() }
     }
 
-    /// A plan takes the entry of a stripe and is going to know its column 1; whether the stripe had it before.
+    /// A plan takes the entry of a stripe and is going to know its column 1; whether the stripe had one.
     fn take(&mut self, stripe: u64) -> Option<bool> {
         let (entry, found) = self.cache.take(StripeId::new(stripe))?;
         self.cache.expect(entry, 1);
