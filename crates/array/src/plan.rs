@@ -92,6 +92,14 @@ pub struct PlanRead {
     pub stream: Stream,
 }
 
+impl PlanRead {
+    /// A piece of a code word, into a slot.
+    pub fn new(store: &Store, word: Word, piece: &Piece, slot: Slot) -> Self {
+        let &Piece { index, addr, crc } = piece;
+        Self { addr, crc, word, index, slot, stream: store.stream_of(index, addr.dev) }
+    }
+}
+
 /// Where in a plan's records the checksum of a written chunk belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CrcAt {
@@ -205,6 +213,29 @@ pub enum Compute {
     },
 }
 
+/// What a plan has of the scheme's cache ([`Caches`](crate::scheme::Caches)).
+#[derive(Default)]
+pub struct Held {
+    /// Chunks that the cache has and that are therefore not read; but each is compared with its checksum, and
+    /// read into the same slot if it differs.
+    pub reads: Vec<PlanRead>,
+    /// Entries that the plan has taken.
+    pub entries: Vec<usize>,
+    /// How many of them the cache had already.
+    pub found: u64,
+    /// What goes into the cache when the plan's records are applied: from, to.
+    pub copies: Vec<(Slot, Slot)>,
+}
+
+impl Held {
+    fn clear(&mut self) {
+        assert!(self.entries.is_empty(), "a plan ended without a word about its entries of the cache");
+        self.reads.clear();
+        self.copies.clear();
+        self.found = 0;
+    }
+}
+
 /// See the module's documentation.
 #[derive(Default)]
 pub struct Plan {
@@ -241,6 +272,8 @@ pub struct Plan {
     /// still: one may end while the plan runs, and its name pass to another; its chunks stay where
     /// they are until the plan has ended.
     pub log_words: Vec<(Word, Codeword)>,
+    /// What it has of the cache.
+    pub held: Held,
 }
 
 impl Plan {
@@ -261,6 +294,7 @@ impl Plan {
         self.compares.clear();
         self.stripes.clear();
         self.log_words.clear();
+        self.held.clear();
     }
 
     /// Takes a slot that the plan owns. Callers check [`Pool::free_count`] first.
@@ -272,9 +306,8 @@ impl Plan {
 
     /// Reads a piece into a slot that the plan owns.
     pub fn read_piece(&mut self, store: &Store, pool: &mut Pool, word: Word, piece: &Piece) -> Slot {
-        let (slot, stream) = (self.own_slot(pool), store.stream_of(piece.index, piece.addr.dev));
-        let &Piece { index, addr, crc } = piece;
-        self.reads.push(PlanRead { addr, crc, word, index, slot, stream });
+        let slot = self.own_slot(pool);
+        self.reads.push(PlanRead::new(store, word, piece, slot));
         slot
     }
 
@@ -308,6 +341,11 @@ impl Plan {
             let slot = self.own_slot(pool);
             self.slots.push(slot);
         }
+        self.encode_into(columns, inputs, outputs)
+    }
+
+    /// The same into slots that were pushed to [`Plan::slots`] behind the inputs, from place `outputs` on.
+    pub fn encode_into(&mut self, columns: usize, inputs: usize, outputs: usize) -> usize {
         self.computes.push(Compute::Encode {
             columns: columns..self.columns.len(),
             inputs: inputs..outputs,
@@ -334,6 +372,10 @@ impl Plan {
                 name(read.addr.dev),
                 read.addr.chunk
             );
+        }
+        for held in &self.held.reads {
+            let (stream, addr) = (stream_name(held.stream), held.addr);
+            let _ = writeln!(out, "have {stream} {}:{}", name(addr.dev), addr.chunk);
         }
         for Decoding { wanted, .. } in &self.decodings {
             let indices: Vec<usize> = self.missing[wanted.clone()].iter().map(|read| read.index).collect();

@@ -335,6 +335,12 @@ planted!(
     GrowLeavesRows,
     /// The checkpoint of an array that has grown lacks what is in the log.
     GrowForgetsList,
+    /// The cache of stripes keeps the old version of what was written, and what it has is believed.
+    StripeCacheKeepsOld,
+    /// Others may get the entry of a stripe in the cache while a plan still uses it.
+    StripeCacheLetsGo,
+    /// What a plan writes is in the cache of stripes before it is written.
+    StripeCacheFilledEarly,
 );
 
 #[cfg(feature = "planted-bugs")]

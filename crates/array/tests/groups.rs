@@ -86,7 +86,7 @@ fn an_update_of_what_waits_replaces_it() {
     }
     array.run(|engine, tag| engine.flush(tag)).unwrap();
     let stats = array.engine_ref().stats();
-    assert_eq!((stats.short_stripes, stats.cache_absorbed), (1, 99));
+    assert_eq!((stats.short_stripes, stats.cache.absorbed), (1, 99));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 mod common;
 
-use array::{Array, DirtyDegraded, arrange};
+use array::{Array, DirtyDegraded, EngineOptions, arrange};
 use block::{DevIndex, Durability, Random as _, SplitMix};
 use common::*;
 use device::MemorySet;
@@ -19,15 +19,24 @@ struct Scenario {
     count: usize,
     parity_count: usize,
     consistency: Consistency,
+    options: EngineOptions,
 }
 
 impl Scenario {
-    fn new(scheme: SchemeKind, seed: u64, k: usize, m: usize, consistency: Consistency) -> Self {
-        println!("{scheme}, seed {seed}, {k}+{m}, {consistency:?}");
+    fn new(
+        scheme: SchemeKind,
+        seed: u64,
+        (k, m): (usize, usize),
+        consistency: Consistency,
+        stripe_cache: u32,
+    ) -> Self {
+        println!("{scheme}, seed {seed}, {k}+{m}, {consistency:?}, {stripe_cache} stripes");
         let mut create = create_options(scheme, k, m);
         create.consistency = consistency;
         let count = k + m + if scheme.has_log() { m } else { 0 };
-        let (mut array, _) = assemble(fresh(&create, 8, 4), count, options());
+        let mut options = options();
+        options.scheme.stripe_cache = stripe_cache;
+        let (mut array, _) = assemble(fresh(&create, 8, 4), count, options);
         let model = vec![0u8; array.engine().volume_bytes() as usize];
         Self {
             array,
@@ -37,6 +46,7 @@ impl Scenario {
             count,
             parity_count: m,
             consistency,
+            options,
         }
     }
 
@@ -97,7 +107,7 @@ impl Scenario {
         }
         let resync = !clean && self.consistency == Consistency::Resync;
         let stripes = self.array.engine().store().config.stripe_count;
-        let (array, report) = assemble(self.array.into_devices(), self.count, options());
+        let (array, report) = assemble(self.array.into_devices(), self.count, self.options);
         assert_eq!(report.dropped, 0);
         assert_eq!(report.was_clean, clean);
         assert_eq!(report.resynced, if resync { stripes } else { 0 });
@@ -119,6 +129,7 @@ impl Scenario {
             at += len;
         }
         assert_eq!(self.array.engine().stats().lost, 0);
+        assert_eq!(self.array.engine().stats().cache.stale, 0);
     }
 
     fn run(mut self, steps: u64) {
@@ -148,8 +159,18 @@ impl Scenario {
 
 fn run_all(scheme: SchemeKind, consistency: Consistency) {
     for seed in 0..5 {
-        for (k, m) in [(6, 2), (4, 1), (3, 3), (1, 1)] {
-            Scenario::new(scheme, seed, k, m, consistency).run(600);
+        for shape in [(6, 2), (4, 1), (3, 3), (1, 1)] {
+            Scenario::new(scheme, seed, shape, consistency, 0).run(600);
+        }
+    }
+}
+
+#[test]
+fn raid_with_a_cache_of_stripes_reads_back_like_a_byte_vector() {
+    for (seed, stripes) in [(10, 8), (11, 20), (12, 1000)] {
+        for shape in [(6, 2), (4, 1), (3, 3), (1, 1)] {
+            Scenario::new(SchemeKind::Raid, seed, shape, Consistency::Resync, stripes).run(600);
+            Scenario::new(SchemeKind::Raid, seed, shape, Consistency::Journal, stripes).run(600);
         }
     }
 }

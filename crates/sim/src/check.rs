@@ -42,6 +42,9 @@ pub(crate) fn covers(
     let len = store.config.geometry.chunk_bytes();
     let mut word = Codeword::default();
     let mut region = Vec::new();
+    if engine.stats().cache.stale > 0 {
+        return Err(violation!("{} chunks of the cache of stripes are stale", engine.stats().cache.stale));
+    }
     for name in words(engine) {
         engine.scheme().codeword(store, name, &mut word);
         if word.data_count == 0 {

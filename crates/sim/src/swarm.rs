@@ -603,6 +603,7 @@ pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
     SchemeOptions {
         untorn_bytes,
         rewrites: Rewrites::default(),
+        stripe_cache: rng.clone().fork().fork().fork().pick(&[0, 0, 8, 20, 64]),
         placement,
         gc,
         gc_threshold: GcThreshold::new(rng.pick(&[10, 50, 90, 99])).expect("within its limits"),

@@ -28,6 +28,9 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::ForgetStopCheckpoint
         | Planted::PatrolSkipsIncremental
         | Planted::CopyWhatIsWritten
+        | Planted::StripeCacheKeepsOld
+        | Planted::StripeCacheLetsGo
+        | Planted::StripeCacheFilledEarly
         | Planted::KeepBadSuperblock => SchemeKind::Raid,
         Planted::CommitForgetsDelta
         | Planted::KeepVoidDeltas

@@ -212,7 +212,7 @@ impl Core {
             newest.filter(|&e| matches!(self.cache.entries[e].state, State::Waiting | State::Queued));
         let entry = match replaced {
             Some(entry) => {
-                self.stats.cache_absorbed += 1;
+                self.stats.cache.absorbed += 1;
                 self.change_class(entry, write.class);
                 entry
             }

@@ -175,6 +175,10 @@ impl EngineOptions {
             commit,
             pool_bytes: share(self.pool_bytes),
             table_bytes: share(self.table_bytes),
+            scheme: SchemeOptions {
+                stripe_cache: self.scheme.stripe_cache.div_ceil(u32::from(config.shard.count)),
+                ..self.scheme
+            },
             rebuild_bytes_per_s: self.rebuild_bytes_per_s.map(share),
             rebuild_save_bytes: share(self.rebuild_save_bytes),
             patrol: self
@@ -196,7 +200,10 @@ impl EngineOptions {
         // As much again for what is on its way from the cache to the devices.
         let wanted = wanted.max(4 * self.reserved_slots(config)).saturating_add(cached.saturating_mul(2));
         let open = open_stripe_slots(config);
-        wanted.saturating_add(WALKERS_MAX + open).saturating_add(self.page_slots(config))
+        wanted
+            .saturating_add(WALKERS_MAX + open)
+            .saturating_add(self.page_slots(config))
+            .saturating_add(self.scheme.cache_slots(config))
     }
 
     /// Bytes that the table takes at most. Devices that only count do not give it back.

@@ -3,6 +3,7 @@
 use super::Jobs;
 use super::lock::Mode;
 use super::quarantine::Freed;
+use super::wake::count;
 use super::{Content, Core, EngineError, EngineStats, JobOwner};
 use super::{Purpose, Tag};
 use crate::checksum::chunk_checksum;
@@ -138,6 +139,7 @@ impl Core {
     /// Starts a planned job.
     pub(super) fn start_job(&mut self, key: Key<Job>) {
         assert!(!self.jobs.table[key].lent, "a plan comes back before its job starts");
+        self.verify_held(key);
         let count = self.jobs.table[key].plan.reads.len();
         if count == 0 {
             return self.compute_and_write(key);
@@ -153,6 +155,52 @@ impl Core {
             } else {
                 self.cover_for_job(key, step as u32, read, Heal::No);
             }
+        }
+    }
+
+    /// Compares what a plan has from the scheme's cache with its checksums: what differs is read.
+    fn verify_held(&mut self, key: Key<Job>) {
+        let plan = &mut self.jobs.table[key].plan;
+        if plan.held.entries.is_empty() {
+            return;
+        }
+        self.stats.cache.stripes_found += plan.held.found;
+        self.stats.cache.stripes_not_found += count(plan.held.entries.len()) - plan.held.found;
+        let believed = self.options.content == Content::Meaningless || planted(Planted::StripeCacheKeepsOld);
+        for read in plan.held.reads.iter().filter(|_| !believed) {
+            if chunk_checksum(self.pool.bytes(read.slot)) != read.crc {
+                self.stats.cache.stale += 1;
+                plan.reads.push(*read);
+            }
+        }
+        if planted(Planted::StripeCacheFilledEarly) {
+            plan.held.copies.iter().for_each(|&(from, to)| self.pool.copy(from, to));
+        }
+    }
+
+    /// What a plan's records say has become true: that is what the scheme's cache has now.
+    fn fill_cache(&mut self, key: Key<Job>) {
+        let held = &mut self.jobs.table[key].plan.held;
+        if held.entries.is_empty() {
+            return;
+        }
+        if self.options.content == Content::Checked && !planted(Planted::StripeCacheKeepsOld) {
+            held.copies.iter().for_each(|&(from, to)| self.pool.copy(from, to));
+        }
+        self.scheme.caches().expect("it gave the entries").applied(held);
+    }
+
+    /// A job has ended: entries of the scheme's cache that it still has are those of a plan that came to
+    /// nothing; and the cache knows nothing of what rebuild and scrub had.
+    fn settle_cache(&mut self, key: Key<Job>) {
+        let job = &mut self.jobs.table[key];
+        if let (false, Some(caches)) = (job.plan.held.entries.is_empty(), self.scheme.caches()) {
+            caches.gave_up(&mut job.plan.held);
+        }
+        if job.owner == JobOwner::Maintenance
+            && let Some(caches) = self.scheme.caches()
+        {
+            job.plan.stripes.iter().for_each(|&stripe| caches.forget(stripe));
         }
     }
 
@@ -419,6 +467,7 @@ impl Core {
             self.note_missed(key, index);
             seq = seq.next();
         }
+        self.fill_cache(key);
         self.forget_clean_stuck();
     }
 
@@ -427,6 +476,7 @@ impl Core {
     pub(super) fn end_job(&mut self, key: Key<Job>) {
         self.note_room();
         self.settle_leases(key);
+        self.settle_cache(key);
         self.acknowledge(key);
         for index in 0..self.jobs.table[key].plan.stripes.len() {
             let stripe = self.jobs.table[key].plan.stripes[index];

@@ -149,7 +149,7 @@ pub use lost::Losses;
 pub use maintain::Progress;
 pub use report::{MaintenanceReport, WorkKind};
 pub use request::{Done, EngineError};
-pub use stats::EngineStats;
+pub use stats::{CacheStats, EngineStats};
 
 use request::Request;
 use wake::Marked;

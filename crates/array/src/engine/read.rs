@@ -52,7 +52,7 @@ impl Core {
         if let Some(cached) = self.cache.slot_of(lcn)
             && !planted(Planted::ReadPastCache)
         {
-            self.stats.cache_hits += 1;
+            self.stats.cache.hits += 1;
             self.pool.copy(cached, slot);
             return self.chunk_done(request, None);
         }

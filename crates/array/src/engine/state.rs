@@ -44,6 +44,7 @@ impl Core {
         let slot_count = options.slot_count(&parts.store.config, parts.scheme.class_count());
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
+        parts.scheme.take_buffers(&parts.store, &mut pool);
         let copies = parts.store.config.geometry.parity_count() + 1;
         let (members, main_count) = (parts.health.members().len(), parts.store.main_count());
         let slots_max = FRAMES_SET_ASIDE * copies + 2 * members;
@@ -88,7 +89,8 @@ impl Core {
     pub fn slots_per_request_max(&self) -> usize {
         let set_aside = self.options.reserved_slots(&self.store.config)
             + super::config::WALKERS_MAX
-            + self.options.page_slots(&self.store.config);
+            + self.options.page_slots(&self.store.config)
+            + self.options.scheme.cache_slots(&self.store.config);
         (self.pool.slot_count() - set_aside) / 2
     }
 

@@ -31,10 +31,8 @@ pub struct EngineStats {
     pub flushes: u64,
     /// How often writes found no room and had to wait.
     pub refusals: u64,
-    /// Chunks read from the write cache.
-    pub cache_hits: u64,
-    /// Chunks that were overwritten in the write cache before they were written.
-    pub cache_absorbed: u64,
+    /// What is in memory before it is on the devices, or besides.
+    pub cache: CacheStats,
     /// Copies of pages of the table that were read because the page was not in memory.
     pub pages_read: u64,
     /// Chunks that were rebuilt from their cover to answer a read.
@@ -43,4 +41,20 @@ pub struct EngineStats {
     pub lost: u64,
     /// Chunks that were bad on their device and were written anew.
     pub healed: u64,
+}
+
+/// Figures of the write cache, and of a scheme's cache of stripes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CacheStats {
+    /// Chunks read from the write cache.
+    pub hits: u64,
+    /// Chunks that were overwritten in the write cache before they were written.
+    pub absorbed: u64,
+    /// Stripes that a plan of writes found in the cache of stripes.
+    pub stripes_found: u64,
+    /// Stripes that it did not find there, though there is such a cache and has room for them.
+    pub stripes_not_found: u64,
+    /// Chunks of that cache that differed from their checksums when they were used, and were read: there is
+    /// no reason for any.
+    pub stale: u64,
 }

@@ -38,7 +38,7 @@ impl Sums {
             self.zeros = chunk_checksum(pool.bytes(zeros));
         }
         self.begin_run();
-        for read in plan.reads.iter().chain(&plan.missing) {
+        for read in plan.reads.iter().chain(&plan.held.reads).chain(&plan.missing) {
             self.set(read.slot, read.crc ^ self.zeros);
         }
         for compute in &plan.computes {

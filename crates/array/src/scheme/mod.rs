@@ -22,8 +22,8 @@ pub use options::{
 pub use parity_log::full_blocks_min;
 pub use policies::Policies;
 pub use roles::{
-    Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress, Logs,
-    Pressure, RedoStep,
+    Caches, Classes, CollectOutcome, Collects, CommitOutcome, Commits, GcStats, InPlace, InPlaceProgress,
+    Logs, Pressure, RedoStep,
 };
 
 use crate::health::Health;
@@ -252,6 +252,10 @@ pub trait Scheme: Send {
     /// The options it runs with, which [`SchemeOptions::check`] accepts; told once, after recovery.
     fn configure(&mut self, _store: &Store, _options: &SchemeOptions) {}
 
+    /// Takes the buffers that are its own from a new pool, which has room for them
+    /// ([`SchemeOptions::cache_slots`]); told once, after [`Scheme::configure`].
+    fn take_buffers(&mut self, _store: &Store, _pool: &mut Pool) {}
+
     /// Memory besides the table.
     fn memory(&self) -> SchemeMemory {
         SchemeMemory::default()
@@ -284,6 +288,11 @@ pub trait Scheme: Send {
 
     /// The scheme as one that overwrites chunks, if it does.
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        None
+    }
+
+    /// The scheme as one that keeps stripes in memory, if it does.
+    fn caches(&mut self) -> Option<&mut dyn Caches> {
         None
     }
 

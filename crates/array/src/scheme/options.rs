@@ -57,6 +57,9 @@ pub struct SchemeOptions {
     pub untorn_bytes: u64,
     /// What becomes of whole stripes that are written again.
     pub rewrites: Rewrites,
+    /// Stripes written last that stay in memory, so that writing to them again takes fewer reads (scheme
+    /// raid); 0 = none.
+    pub stripe_cache: u32,
     /// Which chunks are written together; `elastic`: all, `was`: those of one hotness.
     pub placement: Option<PlacementKind>,
     /// How that goes about it.
@@ -78,6 +81,7 @@ impl Default for SchemeOptions {
         Self {
             untorn_bytes: UNTORN_BYTES_DEFAULT,
             rewrites: Rewrites::default(),
+            stripe_cache: 0,
             placement: None,
             tuning: Tuning::default(),
             gc: VictimKind::Greedy,
@@ -150,6 +154,19 @@ impl SchemeOptions {
         let per_stripe = geometry.device_count() + geometry.parity_count();
         let stripes = usize::try_from(stripes_touched(geometry, chunks)).unwrap_or(usize::MAX);
         stripes.saturating_add(CLASSES_MAX).saturating_mul(per_stripe)
+    }
+
+    /// Stripes that the scheme of an array of that configuration keeps in memory.
+    pub(crate) fn cached_stripes(&self, scheme: SchemeKind) -> usize {
+        match scheme {
+            SchemeKind::Raid => usize::try_from(self.stripe_cache).unwrap_or(usize::MAX),
+            SchemeKind::Eplog | SchemeKind::ParityLog | SchemeKind::Elastic | SchemeKind::Was => 0,
+        }
+    }
+
+    /// Buffers for them, which nobody else gets.
+    pub(crate) fn cache_slots(&self, config: &ArrayConfig) -> usize {
+        self.cached_stripes(config.scheme).saturating_mul(config.geometry.device_count())
     }
 
     /// How long a chunk waits at most; `None` is until idle time.

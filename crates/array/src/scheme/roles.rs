@@ -2,7 +2,7 @@
 
 use super::Policies;
 use crate::health::Health;
-use crate::plan::{Plan, Word};
+use crate::plan::{Held, Plan, Word};
 use crate::restart::{AssembleError, RecoveryReport, Restart};
 use crate::saved::SavedPages;
 use crate::store::{ChunkRun, Store};
@@ -218,6 +218,19 @@ pub trait InPlace {
         restart: (Restart, &SavedPages),
         report: &mut RecoveryReport,
     ) -> Result<(), AssembleError>;
+}
+
+/// Stripes that were written lately are in memory: a plan for one of them need not read what is known. What
+/// a plan has of the cache is in its [`Held`].
+pub trait Caches {
+    /// The records of a plan were applied, and what it was to copy into the cache is there.
+    fn applied(&mut self, held: &mut Held);
+
+    /// A plan has come to nothing: nobody knows what the entries hold that it had.
+    fn gave_up(&mut self, held: &mut Held);
+
+    /// Something else than a plan of writes had the stripe.
+    fn forget(&mut self, stripe: StripeId);
 }
 
 /// Chunks of unlike lifetime are written apart, in classes.

@@ -14,5 +14,6 @@ mod replay_counts_match_closed_forms;
 mod replay_figure_1_of_the_paper;
 mod replay_reports_and_verifies;
 mod simulate;
+mod stripe_cache_as_md;
 mod trace_generate;
 mod trace_info_and_convert;

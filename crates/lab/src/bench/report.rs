@@ -5,7 +5,6 @@ use super::counts::Counts;
 use super::rig::AGE_PASSES;
 use super::threads::Spread;
 use super::workload::{Measured, Workload};
-use crate::options::cache::CacheSizes;
 use crate::provenance;
 use crate::subject::build::{DeviceKind, code_or_default};
 use crate::subject::gc::gc_json;
@@ -141,7 +140,7 @@ fn pages_per_request(m: &Measured) -> Option<f64> {
 pub fn terms(arguments: &Arguments) -> Option<String> {
     let mut terms = Terms::default();
     for &scheme in &arguments.schemes {
-        let cached = scheme.has_cache() && arguments.cache != CacheSizes::default();
+        let cached = scheme.has_cache() && arguments.cache.has_write_cache();
         terms.add(scheme.name(), scheme.is_elastic() || cached);
     }
     terms.line("Compare what is written per byte of users beside what is acknowledged per second.")

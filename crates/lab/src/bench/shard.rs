@@ -68,9 +68,7 @@ impl RigOptions {
     fn engine(&self) -> EngineOptions {
         // Devices in memory would be given pages back only to ask for them anew.
         let mut engine = Discards::Large.apply(self.batches.apply(EngineOptions::default()));
-        if self.cache.check(self.kind.scheme).is_ok() {
-            engine = self.cache.apply(engine);
-        }
+        engine = self.cache.apply_fitting(engine, self.kind.scheme);
         engine = self.rewrites.apply(self.elastic.apply(engine, self.seed));
         engine.commit.idle_ns = None;
         engine.table_bytes = self.table_bytes.unwrap_or(u64::MAX);
@@ -92,6 +90,7 @@ fn split(engine: EngineOptions, shards: u16) -> EngineOptions {
     engine.table_bytes = if engine.table_bytes == u64::MAX { u64::MAX } else { engine.table_bytes / count };
     engine.cache_stripes = engine.cache_stripes.div_ceil(shards.into());
     engine.cache_slots = engine.cache_slots.div_ceil(shards.into());
+    engine.scheme.stripe_cache = engine.scheme.stripe_cache.div_ceil(shards.into());
     engine.scheme.tuning.recent_entries = engine.scheme.tuning.recent_entries.div_ceil(count);
     engine
 }
@@ -415,7 +414,7 @@ impl Shard {
         counts.commits = now.stats.commits - then.stats.commits;
         counts.stripes_committed = now.stats.stripes_committed - then.stats.stripes_committed;
         counts.pages_read = now.stats.pages_read - then.stats.pages_read;
-        counts.absorbed_chunks = now.stats.cache_absorbed - then.stats.cache_absorbed;
+        counts.absorbed_chunks = now.stats.cache.absorbed - then.stats.cache.absorbed;
         counts.ssd_bytes = now.written.ssd - then.written.ssd;
         counts.metadata_bytes = now.written.metadata - then.written.metadata;
         counts.log_bytes = now.written.log - then.written.log;

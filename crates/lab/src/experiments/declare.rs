@@ -73,6 +73,8 @@ pub enum Engine {
     FreePlacement,
     /// The stripes that the load's writes touch between commits, without an engine.
     Stripes,
+    /// Parity that stays in memory for a while, without an engine.
+    ParityCache,
     /// A function of the words.
     Reckoned(fn(&[&str]) -> Result<Figures, Failure>),
 }
@@ -89,6 +91,7 @@ impl Engine {
             Self::Disks => "writes by disk",
             Self::FreePlacement => "free placement",
             Self::Stripes => "stripes by interval",
+            Self::ParityCache => "parity in memory",
             Self::Reckoned(_) => "reckoned",
         }
     }

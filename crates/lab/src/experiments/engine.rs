@@ -3,6 +3,7 @@
 use super::cells::Cell;
 use super::declare::{Engine, Workload};
 use super::loads::Loads;
+use super::parity_cache::ParityCache;
 use super::view::Figures;
 use crate::failure::Failure;
 use crate::number::float;
@@ -65,6 +66,7 @@ pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
         Engine::Disks => disks(cell, loaded(cell)?),
         Engine::FreePlacement => free_placement(cell, loaded(cell)?),
         Engine::Stripes => stripes(cell, loaded(cell)?),
+        Engine::ParityCache => parity_cache(cell, loaded(cell)?),
         Engine::Reckoned(compute) => {
             let words: Vec<&str> = cell.words.iter().map(String::as_str).collect();
             compute(&words)
@@ -173,11 +175,34 @@ fn disks(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
     Ok(figures)
 }
 
+/// Parity chunks written if the parity of the stripes written last stays in memory, and what that puts at
+/// risk (L-16). The words are data and parity chunks of a stripe, and how many stripes that are.
+fn parity_cache(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
+    let [columns, parities, room] = numbers_of(cell, "data and parity chunks of a stripe, and stripes")?;
+    let (requests, _) = load.requests(cell.scale, cell.seed)?;
+    let options = PrepareOptions::default();
+    let mut cache = ParityCache::new(columns.max(1), parities, usize::try_from(room)?);
+    for request in prepare_slice(&requests, &options)? {
+        cache.write(request?.chunks(options.chunk_bytes));
+    }
+    Ok(cache.end())
+}
+
 /// Two positive numbers, which are the words.
 fn two_numbers(cell: &Cell, expected: &str) -> Result<[u64; 2], Failure> {
-    let numbers = cell.words.iter().map(|word| word.parse::<u64>().ok().filter(|&number| number > 0));
+    let numbers = numbers_of(cell, expected)?;
+    if numbers.contains(&0) { Err(wrong_words(cell, expected)) } else { Ok(numbers) }
+}
+
+fn wrong_words(cell: &Cell, expected: &str) -> Failure {
+    Failure::new(format!("found {:?}, expected {expected}", cell.words.join(" ")))
+}
+
+/// So many numbers, which are the words.
+fn numbers_of<const COUNT: usize>(cell: &Cell, expected: &str) -> Result<[u64; COUNT], Failure> {
+    let numbers = cell.words.iter().map(|word| word.parse::<u64>().ok());
     let numbers = numbers.collect::<Option<Vec<u64>>>().and_then(|numbers| numbers.try_into().ok());
-    numbers.ok_or_else(|| Failure::new(format!("found {:?}, expected {expected}", cell.words.join(" "))))
+    numbers.ok_or_else(|| wrong_words(cell, expected))
 }
 
 /// Log and parity chunks of new writes whose chunks may go to any device: of a request whole stripes

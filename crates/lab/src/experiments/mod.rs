@@ -13,6 +13,7 @@ mod engine;
 mod executor;
 mod folder;
 mod loads;
+mod parity_cache;
 mod report;
 mod results;
 mod scale;

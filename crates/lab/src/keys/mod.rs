@@ -14,6 +14,7 @@ mod rig;
 
 use crate::Exit;
 use crate::failure::Failure;
+use crate::options::cache::StripeCache;
 use crate::options::consistency::ConsistencyChoice;
 use crate::options::rewrites::RewriteChoice;
 use crate::provenance;
@@ -54,6 +55,8 @@ pub struct Arguments {
     consistency: ConsistencyChoice,
     #[command(flatten)]
     rewrites: RewriteChoice,
+    #[command(flatten)]
+    stripes: StripeCache,
     /// How full the store is with the keys loaded, in percent of what it can hold (layout log).
     #[arg(long, default_value = "75", value_parser = clap::value_parser!(u64).range(5..=95), value_name = "PERCENT")]
     fill: u64,
@@ -205,6 +208,7 @@ impl Arguments {
     fn check(&self) -> Result<(), Failure> {
         self.consistency.check_any(&self.schemes)?;
         self.rewrites.check_any(&self.schemes)?;
+        self.stripes.check_any(&self.schemes)?;
         if self.layout == Layout::Log {
             return Ok(());
         }

@@ -116,7 +116,7 @@ fn engine_options(arguments: &Arguments, scheme: SchemeKind) -> EngineOptions {
             options.batch_max = 1 << 14;
         }
     }
-    options = arguments.rewrites.apply(options);
+    options = arguments.stripes.apply(arguments.rewrites.apply(options), scheme);
     options.scheme.tuning.seed = arguments.seed;
     options
 }

@@ -215,6 +215,7 @@ impl ElasticChoices {
         let scheme = SchemeOptions {
             untorn_bytes: own.untorn_bytes,
             rewrites: own.rewrites,
+            stripe_cache: own.stripe_cache,
             placement: self.placement.or(own.placement),
             tuning: Tuning {
                 hotness: self.hotness.unwrap_or(own.tuning.hotness),

@@ -379,7 +379,7 @@ fn simulates_time(arguments: &Arguments, target: &dyn Target) -> bool {
 /// That writes are acknowledged from memory, if they are and that is known.
 fn terms(arguments: &Arguments, target: &dyn Target) -> Option<String> {
     let scheme = target.config()?.scheme;
-    let cached = scheme.has_cache() && arguments.array.cache != CacheSizes::default();
+    let cached = scheme.has_cache() && arguments.array.cache.has_write_cache();
     let mut terms = Terms::default();
     terms.add(scheme.name(), !arguments.array.sync && (scheme.is_elastic() || cached));
     terms.line("").map(|line| {
@@ -455,5 +455,6 @@ fn config_json(
         "rewrites": rewrites,
         "cache_stripes": arguments.array.cache.cache_stripes,
         "cache_slots": arguments.array.cache.cache_slots,
+        "stripe_cache": arguments.array.cache.stripes.stripe_cache,
     })
 }

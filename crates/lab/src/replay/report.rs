@@ -108,7 +108,7 @@ impl Phase {
 
     /// Chunks overwritten in memory before a device had them, of those that requests wrote.
     fn absorbed_share(&self) -> Option<f64> {
-        ratio(self.counted.as_ref()?.stats.cache_absorbed, self.outcome.chunks_written)
+        ratio(self.counted.as_ref()?.stats.cache.absorbed, self.outcome.chunks_written)
     }
 
     /// Bytes written to all devices per byte that requests wrote.
@@ -169,8 +169,14 @@ impl Phase {
         map.insert("log_stripes".to_owned(), log_stripes.into());
         let commit = stats.map(|stats| json!({ "count": stats.commits, "stripes": stats.stripes_committed }));
         map.insert("commit".to_owned(), commit.into());
-        let cache =
-            stats.map(|stats| json!({ "hits": stats.cache_hits, "absorbed_chunks": stats.cache_absorbed }));
+        let cache = stats.map(|stats| {
+            json!({
+                "hits": stats.cache.hits,
+                "absorbed_chunks": stats.cache.absorbed,
+                "stripes_found": stats.cache.stripes_found,
+                "stripes_not_found": stats.cache.stripes_not_found,
+            })
+        });
         map.insert("cache".to_owned(), cache.into());
         let gc = self.counted.as_ref().map(|counted| gc_json(&counted.gc));
         map.insert("gc".to_owned(), gc.into());
@@ -312,13 +318,22 @@ impl Report {
             ));
         }
         if let Some(stats) = phase.counted.as_ref().map(|counted| counted.stats)
-            && stats.cache_hits + stats.cache_absorbed > 0
+            && stats.cache.hits + stats.cache.absorbed > 0
         {
             text.push_str(&format!(
                 "         memory: {} chunks read from it, {} absorbed ({:.1} % of those written): overwritten in it, never written\n",
-                show_count(stats.cache_hits),
-                show_count(stats.cache_absorbed),
+                show_count(stats.cache.hits),
+                show_count(stats.cache.absorbed),
                 100.0 * phase.absorbed_share().unwrap_or(0.0),
+            ));
+        }
+        if let Some(stats) = phase.counted.as_ref().map(|counted| counted.stats)
+            && stats.cache.stripes_found + stats.cache.stripes_not_found > 0
+        {
+            text.push_str(&format!(
+                "         cache of stripes: {} of {} stripes written were in it\n",
+                show_count(stats.cache.stripes_found),
+                show_count(stats.cache.stripes_found + stats.cache.stripes_not_found),
             ));
         }
         if let Some((seconds, counted)) = &phase.commit {

@@ -136,7 +136,7 @@ impl Outcome {
         let us = |percentile| done.latency.value_at_percentile(percentile) as f64 / 1e3;
         let counted = run.phase.counted.as_ref();
         // Chunks overwritten in memory before a device had them.
-        let absorbed = counted.map_or(0.0, |counted| counted.stats.cache_absorbed as f64);
+        let absorbed = counted.map_or(0.0, |counted| counted.stats.cache.absorbed as f64);
         let part = |bytes: f64| if user_bytes > 0.0 { bytes / user_bytes } else { 0.0 };
         Figures(vec![
             done.requests as f64,

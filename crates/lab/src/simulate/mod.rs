@@ -20,7 +20,6 @@ use crate::drive::load::{Loaded, TraceOptions};
 use crate::failure::Failure;
 use crate::flash::config::{Choices, DeviceOptions, Streams, parse_cap, parse_gc};
 use crate::given::Given;
-use crate::options::cache::CacheSizes;
 use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
 use crate::plot::options::PlotOptions;
@@ -259,7 +258,7 @@ impl Arguments {
 
     /// Whether a write is acknowledged before a device has it.
     fn answers_from_memory(&self) -> bool {
-        let cached = self.array.scheme.has_cache() && self.array.cache != CacheSizes::default();
+        let cached = self.array.scheme.has_cache() && self.array.cache.has_write_cache();
         !self.array.sync && (self.array.scheme.is_elastic() || cached)
     }
 
@@ -286,9 +285,7 @@ impl Arguments {
         if self.array.sync {
             options.sync = SyncPolicy::Always;
         }
-        if self.array.cache.check(self.array.scheme).is_ok() {
-            options = self.array.cache.apply(options);
-        }
+        options = self.array.cache.apply_fitting(options, self.array.scheme);
         let elastic = if self.array.elastic.check(self.array.scheme).is_ok() {
             self.array.elastic
         } else {

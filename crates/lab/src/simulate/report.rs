@@ -56,7 +56,7 @@ impl Outcome {
             );
             map.insert(
                 "cache".to_owned(),
-                json!({ "hits": stats.cache_hits, "absorbed_chunks": stats.cache_absorbed }),
+                json!({ "hits": stats.cache.hits, "absorbed_chunks": stats.cache.absorbed }),
             );
             map.insert("gc".to_owned(), gc_json(&counted.gc));
             map.insert("checkpoints".to_owned(), stats.checkpoints.into());

@@ -263,5 +263,6 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
         "buffer_bytes": arguments.engine_options().pool_bytes,
         "cache_stripes": arguments.array.cache.cache_stripes,
         "cache_slots": arguments.array.cache.cache_slots,
+        "stripe_cache": arguments.engine_options().scheme.stripe_cache,
     })
 }

@@ -123,7 +123,8 @@ fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
     };
     any(|arguments, scheme| arguments.array.commit_every.check(scheme))?;
     any(|arguments, scheme| arguments.array.check_logs(scheme))?;
-    any(|arguments, scheme| arguments.array.cache.check(scheme))?;
+    any(|arguments, scheme| arguments.array.cache.check_write_cache(scheme))?;
+    arguments.array.cache.stripes.check_any(&schemes)?;
     any(|arguments, scheme| arguments.recovery.check_scheme(scheme))?;
     any(|arguments, scheme| arguments.array.unit.check(scheme))
 }

@@ -36,8 +36,10 @@ pub fn since(now: &Snapshot, then: &Snapshot) -> Snapshot {
     stats.flushes -= b.flushes;
     stats.covers -= b.covers;
     stats.lost -= b.lost;
-    stats.cache_hits -= b.cache_hits;
-    stats.cache_absorbed -= b.cache_absorbed;
+    stats.cache.hits -= b.cache.hits;
+    stats.cache.absorbed -= b.cache.absorbed;
+    stats.cache.stripes_found -= b.cache.stripes_found;
+    stats.cache.stripes_not_found -= b.cache.stripes_not_found;
     Snapshot { devices, stats, gc: gc_since(now.gc, then.gc) }
 }
 

@@ -150,7 +150,18 @@ pub fn encode(
     unit: Unit<'_>,
     plan: &mut Plan,
 ) -> usize {
-    let geometry = store.config.geometry;
+    let (columns, inputs) = encode_columns(store, old, unit, plan);
+    plan.encode(pool, columns, inputs, store.config.geometry.parity_count())
+}
+
+/// What all columns, new and old, are encoded from: where their numbers begin in `plan.columns`, and they in
+/// `plan.slots`.
+pub fn encode_columns(
+    store: &Store,
+    old: &[Option<Slot>],
+    unit: Unit<'_>,
+    plan: &mut Plan,
+) -> (usize, usize) {
     let (inputs, columns) = (plan.slots.len(), plan.columns.len());
     for (column, &old) in old.iter().enumerate() {
         let slot = unit.find(store, column).map(|write| write.slot).or(old);
@@ -159,5 +170,5 @@ pub fn encode(
             plan.slots.push(slot);
         }
     }
-    plan.encode(pool, columns, inputs, geometry.parity_count())
+    (columns, inputs)
 }

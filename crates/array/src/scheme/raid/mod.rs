@@ -11,14 +11,16 @@
 //! - [`Consistency::Journal`]: payload and record are durable before anything is overwritten
 //!   (`engine/payload.rs`), and recovery carries out again what had begun.
 
+mod cache;
 mod write;
 
+use self::cache::StripeCache;
 use super::in_place::{
     self, check_map, has_payload_ring, is_written, locate, piece_of, redo, resync, set_written, unit,
 };
 use super::{
-    ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, RedoStep, Registration, Rejected, Scheme,
-    SchemeMemory,
+    Caches, ChunkWrite, Contradiction, InPlace, InPlaceProgress, Located, RedoStep, Registration, Rejected,
+    Scheme, SchemeMemory, SchemeOptions,
 };
 use crate::health::Health;
 use crate::plan::{Codeword, Plan, Word};
@@ -36,10 +38,13 @@ pub(super) const REGISTRATION: Registration = Registration {
     list_words_max: |_| 0,
 };
 
-/// The scheme has no state besides the table.
+/// The scheme has no state besides the table that lasts.
 #[derive(Default)]
 pub struct Raid {
     scratch: write::Scratch,
+    /// Stripes that the cache is to have room for.
+    cached_stripes: usize,
+    cache: Option<StripeCache>,
 }
 
 impl Scheme for Raid {
@@ -104,8 +109,21 @@ impl Scheme for Raid {
         in_place::check_page(table, (page, words), |_| false)
     }
 
+    fn configure(&mut self, store: &Store, options: &SchemeOptions) {
+        self.cached_stripes = options.cached_stripes(store.config.scheme);
+    }
+
+    fn take_buffers(&mut self, store: &Store, pool: &mut Pool) {
+        let columns = store.main_count();
+        self.cache = (self.cached_stripes > 0).then(|| StripeCache::new(self.cached_stripes, columns, pool));
+    }
+
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
         Some(self)
+    }
+
+    fn caches(&mut self) -> Option<&mut dyn Caches> {
+        self.cache.as_mut().map(|cache| -> &mut dyn Caches { cache })
     }
 }
 

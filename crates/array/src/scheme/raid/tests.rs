@@ -5,7 +5,7 @@ use crate::create::{CreateOptions, plan_config};
 use crate::fault::FailCause;
 use crate::health::Health;
 use crate::plan::Plan;
-use crate::scheme::{ChunkWrite, Origin, Scheme};
+use crate::scheme::{ChunkWrite, Origin, Scheme, SchemeOptions};
 use crate::store::Store;
 use block::{DevIndex, Geometry, Lcn, Pool, Seq, StripeId};
 use format::record::{InPlace, Zero};
@@ -52,6 +52,10 @@ impl Bench {
 
     /// The plan of one request per range of bytes; how many chunk writes were refused.
     fn plan_requests(&mut self, requests: &[(u64, u64)]) -> (String, usize) {
+        self.plan_into(requests, &mut Plan::default())
+    }
+
+    fn plan_into(&mut self, requests: &[(u64, u64)], plan: &mut Plan) -> (String, usize) {
         let mut writes = Vec::new();
         for (&(offset, length), request) in requests.iter().zip(0..) {
             let chunk = u64::from(CHUNK);
@@ -70,9 +74,9 @@ impl Bench {
                 });
             }
         }
-        let (mut plan, mut refused) = (Plan::default(), Vec::new());
+        let mut refused = Vec::new();
         let pool = &mut self.pool;
-        self.scheme.plan_writes(&mut self.store, &self.health, pool, &mut writes, &mut refused, &mut plan);
+        self.scheme.plan_writes(&mut self.store, &self.health, pool, &mut writes, &mut refused, plan);
         (plan.text(self.store.main_count()), refused.len())
     }
 
@@ -299,6 +303,69 @@ fn what_cannot_be_read_is_avoided() {
          write parity ssd4:1
          write parity ssd5:1
          record stripe 0 columns [0, 4, 5] in place",
+    );
+}
+
+/// Requests of one chunk each, one after the other: what the last of them plans.
+fn last_with_cache(k: usize, m: usize, chunks_written: &[u64]) -> String {
+    let mut bench = Bench::new(k, m, Consistency::Resync, 10);
+    let options = SchemeOptions { stripe_cache: 8, ..SchemeOptions::default() };
+    bench.scheme.configure(&bench.store, &options);
+    bench.scheme.take_buffers(&bench.store, &mut bench.pool);
+    let mut text = String::new();
+    for &chunk in chunks_written {
+        let mut plan = Plan::default();
+        (text, _) = bench.plan_into(&[(chunks(chunk), chunks(1))], &mut plan);
+        bench.scheme.caches().expect("it has a cache").applied(&mut plan.held);
+    }
+    text
+}
+
+#[test]
+fn what_the_cache_has_is_not_read() {
+    // The same chunk: its old version and the parities are known.
+    same(
+        &last_with_cache(6, 2, &[0, 0]),
+        "have data ssd0:1
+         have parity ssd6:1
+         have parity ssd7:1
+         fold the change of column 0 into 2
+         write data ssd0:1
+         write parity ssd6:1
+         write parity ssd7:1
+         record stripe 0 columns [0, 6, 7] in place",
+    );
+    // Another one: one read instead of three.
+    same(
+        &last_with_cache(6, 2, &[0, 1]),
+        "read data ssd1:1
+         have parity ssd6:1
+         have parity ssd7:1
+         fold the change of column 1 into 2
+         write data ssd1:1
+         write parity ssd6:1
+         write parity ssd7:1
+         record stripe 0 columns [1, 6, 7] in place",
+    );
+    // The rest is known, the chunk is not: it is reconstructed without a read, as md does it.
+    same(
+        &last_with_cache(3, 1, &[0, 1, 2]),
+        "have data ssd0:1
+         have data ssd1:1
+         encode columns [0, 1, 2] into 1
+         write data ssd2:1
+         write parity ssd3:1
+         record stripe 0 columns [2, 3] in place",
+    );
+    // Stripe 8 has the place of stripe 0 now.
+    same(
+        &last_with_cache(4, 1, &[0, 32, 0]),
+        "read data ssd0:1
+         read parity ssd4:1
+         fold the change of column 0 into 1
+         write data ssd0:1
+         write parity ssd4:1
+         record stripe 0 columns [0, 4] in place",
     );
 }
 

@@ -5,18 +5,19 @@
 //! `handle_stripe_dirtying` of `drivers/md/raid5.c`, each counts the chunks it has to read, one that cannot
 //! be read counts as twice the number of devices, and read-modify-write is taken if it needs fewer; on a tie
 //! md reconstructs (`rmw_level` 1, the default; 2 would prefer read-modify-write). Columns that are zeros
-//! need no read; for parity that does not exist yet there is no read-modify-write. A column written in part
-//! needs its old version either way, so it counts for both.
+//! need no read, nor do those that the cache of stripes has; for parity that does not exist yet there is no
+//! read-modify-write. A column written in part needs its old version either way, so it counts for both.
 
 use super::Raid;
+use super::cache::StripeCache;
 use crate::health::Health;
-use crate::plan::{Compute, Plan};
+use crate::plan::{Compute, Plan, PlanRead, Word};
 use crate::planted::{Planted, planted};
 use crate::scheme::ChunkWrite;
-use crate::scheme::in_place::unit::{Unit, Units, encode, read, units_of_all};
-use crate::scheme::in_place::{addr_of, is_written};
+use crate::scheme::in_place::unit::{Unit, Units, encode_columns, read, units_of_all};
+use crate::scheme::in_place::{addr_of, is_written, piece_of};
 use crate::store::Store;
-use block::{Pool, Slot};
+use block::{Pool, Slot, StripeId};
 
 /// Reused between batches.
 #[derive(Default)]
@@ -30,6 +31,81 @@ pub struct Scratch {
 enum Way {
     ReadModifyWrite,
     ReconstructWrite,
+}
+
+/// Where what a plan reads and computes of a stripe lies: in buffers of the plan's own, or in the stripe's
+/// entry of the cache.
+enum Home<'a> {
+    Plan,
+    Cache(&'a mut StripeCache, usize),
+}
+
+impl<'a> Home<'a> {
+    /// Takes the stripe's entry, if there is a cache and it has one.
+    fn of(cache: &'a mut Option<StripeCache>, stripe: StripeId, plan: &mut Plan) -> Self {
+        let taken = cache.as_mut().and_then(|cache| cache.take(stripe).map(|taken| (cache, taken)));
+        let Some((cache, (entry, found))) = taken else { return Self::Plan };
+        plan.held.entries.push(entry);
+        plan.held.found += u64::from(found);
+        Self::Cache(cache, entry)
+    }
+
+    /// Whether a column need not be read. What is listed as lost is not the cache's to bring back.
+    fn has(&self, store: &Store, stripe: StripeId, column: usize) -> bool {
+        let geometry = store.config.geometry;
+        let is_lost =
+            || column < geometry.data_count() && store.lost.contains(geometry.lcn_at(stripe, column));
+        match self {
+            Self::Plan => false,
+            Self::Cache(cache, entry) => cache.has(*entry, column) && !is_lost(),
+        }
+    }
+
+    /// The present version of a column, data or parity, which is there when the plan's reads have ended.
+    fn present(
+        &mut self,
+        store: &Store,
+        pool: &mut Pool,
+        stripe: StripeId,
+        column: usize,
+        plan: &mut Plan,
+    ) -> Slot {
+        let is_here = self.has(store, stripe, column);
+        match self {
+            Self::Plan => read(store, pool, stripe, column, plan),
+            Self::Cache(cache, entry) => {
+                let slot = cache.slot(*entry, column);
+                cache.expect(*entry, column);
+                let word = Word::Stripe(stripe);
+                let read = PlanRead::new(store, word, &piece_of(store, stripe, column), slot);
+                if is_here {
+                    plan.held.reads.push(read)
+                } else {
+                    plan.reads.push(read)
+                }
+                slot
+            }
+        }
+    }
+
+    /// Where the new version of a parity column is computed.
+    fn parity(&mut self, pool: &mut Pool, column: usize, plan: &mut Plan) -> Slot {
+        match self {
+            Self::Plan => plan.own_slot(pool),
+            Self::Cache(cache, entry) => {
+                cache.expect(*entry, column);
+                cache.slot(*entry, column)
+            }
+        }
+    }
+
+    /// Data that is written goes into the cache when it is.
+    fn keep(&mut self, column: usize, new: Slot, plan: &mut Plan) {
+        if let Self::Cache(cache, entry) = self {
+            cache.expect(*entry, column);
+            plan.held.copies.push((new, cache.slot(*entry, column)));
+        }
+    }
 }
 
 impl Raid {
@@ -57,7 +133,8 @@ impl Raid {
             if pool.free_count() < needed {
                 break;
             }
-            plan_unit(store, health, pool, &mut self.scratch.old, unit, plan);
+            let home = Home::of(&mut self.cache, unit.stripe, plan);
+            plan_unit(store, health, pool, (&mut self.scratch.old, home), unit, plan);
             planned += unit.writes.len();
         }
         refused.extend(writes.drain(planned..));
@@ -68,13 +145,13 @@ fn plan_unit(
     store: &Store,
     health: &Health,
     pool: &mut Pool,
-    old: &mut Vec<Option<Slot>>,
+    (old, mut home): (&mut Vec<Option<Slot>>, Home<'_>),
     unit: Unit<'_>,
     plan: &mut Plan,
 ) {
     let geometry = store.config.geometry;
-    let k = geometry.data_count();
-    let way = cheaper_way(store, health, unit);
+    let (k, n) = (geometry.data_count(), geometry.device_count());
+    let way = cheaper_way(store, health, &home, unit);
     old.clear();
     for column in 0..k {
         let wanted = match (unit.find(store, column), way) {
@@ -84,17 +161,26 @@ fn plan_unit(
             (None, Way::ReadModifyWrite) => false,
         };
         let wanted = wanted && is_written(store, unit.stripe, column);
-        old.push(wanted.then(|| read(store, pool, unit.stripe, column, plan)));
+        old.push(wanted.then(|| home.present(store, pool, unit.stripe, column, plan)));
     }
     unit.fill(store, old, plan);
     let parities = match way {
-        Way::ReadModifyWrite => fold(store, pool, old, unit, plan),
-        Way::ReconstructWrite => encode(store, pool, old, unit, plan),
+        Way::ReadModifyWrite => fold(store, pool, (old, &mut home), unit, plan),
+        Way::ReconstructWrite => {
+            let (columns, inputs) = encode_columns(store, old, unit, plan);
+            let outputs = plan.slots.len();
+            for column in k..n {
+                let slot = home.parity(pool, column, plan);
+                plan.slots.push(slot);
+            }
+            plan.encode_into(columns, inputs, outputs)
+        }
     };
+    unit.writes.iter().for_each(|write| home.keep(geometry.column_of(write.lcn), write.slot, plan));
     unit.write_whole(store, parities, plan);
 }
 
-fn cheaper_way(store: &Store, health: &Health, unit: Unit<'_>) -> Way {
+fn cheaper_way(store: &Store, health: &Health, home: &Home<'_>, unit: Unit<'_>) -> Way {
     let geometry = store.config.geometry;
     let (k, n) = (geometry.data_count(), geometry.device_count());
     if !is_written(store, unit.stripe, k) {
@@ -102,6 +188,7 @@ fn cheaper_way(store: &Store, health: &Health, unit: Unit<'_>) -> Way {
     }
     let cost = |column: usize| match is_written(store, unit.stripe, column) {
         false => 0,
+        true if home.has(store, unit.stripe, column) => 0,
         true if column < k && store.lost.contains(geometry.lcn_at(unit.stripe, column)) => 2 * n,
         true if health.is_readable(addr_of(store, unit.stripe, column)) => 1,
         true => 2 * n,
@@ -121,12 +208,18 @@ fn cheaper_way(store: &Store, health: &Health, unit: Unit<'_>) -> Way {
 }
 
 /// Reads the old parities and folds the changes in; returns where in `plan.slots` the parities are.
-fn fold(store: &Store, pool: &mut Pool, old: &[Option<Slot>], unit: Unit<'_>, plan: &mut Plan) -> usize {
+fn fold(
+    store: &Store,
+    pool: &mut Pool,
+    (old, home): (&[Option<Slot>], &mut Home<'_>),
+    unit: Unit<'_>,
+    plan: &mut Plan,
+) -> usize {
     let geometry = store.config.geometry;
     let (k, n) = (geometry.data_count(), geometry.device_count());
     let parities = plan.slots.len();
     for column in k..n {
-        let slot = read(store, pool, unit.stripe, column, plan);
+        let slot = home.present(store, pool, unit.stripe, column, plan);
         plan.slots.push(slot);
     }
     let range = parities..plan.slots.len();

@@ -2,7 +2,7 @@
 //! ideas together, and what a reading of ours costs.
 
 use super::super::declare::{Axis, Engine, Grid, Quantity, Scaled, column, point};
-use super::points::SCHEMES;
+use super::points::{MD, SCHEMES};
 use super::{quantities, stock};
 
 use Quantity::{By, Figure, Less, More};
@@ -25,6 +25,40 @@ pub static BASIC: Grid = Grid {
     ],
 };
 
+/// Parity in memory until its stripe makes room (L-16), counted: what it saves, and what is at risk.
+pub static PARITY_CACHE: Grid = Grid {
+    name: "parity-cache",
+    engine: Engine::ParityCache,
+    loads: stock::EPLOG,
+    words: "6 2",
+    axes: &[Axis {
+        name: "stripes kept",
+        points: &[
+            point("0", "0"),
+            point("16", "16"),
+            point("64", "64"),
+            point("256", "256"),
+            point("1024", "1024"),
+            point("4096", "4096"),
+        ],
+    }],
+    without: &[],
+    scaled: &[],
+    columns: &[
+        column("parity chunks", 0, Figure("parity_chunks")),
+        column("fewer than at once, %", 1, Less("parity_chunks", AT_ONCE)),
+        column("chunks to SSDs fewer, %", 1, Less("ssd_chunks", AT_ONCE)),
+        column("stripes at risk, mean", 1, Figure("stripes_mean")),
+        column("stripes, most", 0, Figure("stripes_max")),
+        column("chunks without parity, mean", 1, Figure("chunks_mean")),
+        column("chunks, most", 0, Figure("chunks_max")),
+        column("writes without parity, mean", 1, Figure("writes_mean")),
+        column("writes, most", 0, Figure("writes_max")),
+    ],
+};
+
+const AT_ONCE: &[(&str, &str)] = &[("stripes kept", "0")];
+
 /// NVMe drives, and where hard disks as log devices become the limit (L-21).
 pub static NVME: Grid = Grid {
     name: "nvme",
@@ -36,7 +70,7 @@ pub static NVME: Grid = Grid {
         Axis {
             name: "row",
             points: &[
-                point("raid", "--scheme raid"),
+                MD,
                 point("eplog, HDD logs", "--scheme eplog --rewrites log"),
                 point("eplog, NVMe logs", "--scheme eplog --rewrites log --log-device nvme-tlc"),
             ],

@@ -14,7 +14,7 @@ pub const SETUP: &str = "(6+2), simulated SSDs and log disks with the printed ba
                          not know is read first, then a GET reads the pair. Its table is the product's, whose tags leave one candidate. 32 \
                          requests are under way, as in X-08; the paper does not say how many it has. An SSD serves one request at a time, \
                          as if the printed bandwidths (32.8 and 93.1 MB/s) were those of one: served 32 at once (X-08) a read takes 4 ms, \
-                         and all waits for the most popular stripe. elastic and was (store-ours) \
+                         and all waits for the most popular stripe. raid has md's cache of 256 stripes. elastic and was (store-ours) \
                          answer from 64 MiB of memory. The product's store is beside it (store-log) at a tenth of the pairs, filled to 75 %, \
                          with commits and collection as they come.";
 
@@ -69,7 +69,7 @@ const CACHES: Axis = Axis {
         point("100", "--cache 100"),
     ],
 };
-const RAID_WORDS: Point = point("raid", "--schemes raid");
+const RAID_WORDS: Point = point("raid", "--schemes raid --stripe-cache 256");
 const LOGGING_WORDS: Point = point("parity-log", "--schemes parity-log");
 const OUR_WORDS: [Point; 2] = [point("elastic", "--schemes elastic"), point("was", "--schemes was")];
 

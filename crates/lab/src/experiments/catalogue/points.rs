@@ -13,11 +13,14 @@ pub const EPLOG_SHAPES: Axis = Axis {
     ],
 };
 
+/// Linux md, which the paper compares with: scheme `raid` with md's cache of stripes at its default size.
+pub const MD: Point = point("raid", "--scheme raid --stripe-cache 256");
+
 /// Its three schemes; the paper logs every update (section 3.2).
 pub const SCHEMES: Axis = Axis {
     name: "scheme",
     points: &[
-        point("raid", "--scheme raid"),
+        MD,
         point("parity-log", "--scheme parity-log"),
         point("eplog", "--scheme eplog --rewrites log"),
     ],
