@@ -88,6 +88,10 @@ pub struct World {
     data_start: Vec<u64>,
     /// Where they end on main devices, with metadata behind them: only once an array has grown.
     data_end: Option<u64>,
+    /// Shards that have slices of main devices, and what goes to one of them before the next of the room
+    /// behind those, if main devices have become larger.
+    room: (u64, u64),
+    is_enlarged: bool,
     /// Writes to user content of log devices since somebody looked last: shard, device and offset in its
     /// slice.
     log_writes: Vec<LogWrite>,
@@ -128,6 +132,8 @@ impl World {
             blackout: None,
             data_start: vec![u64::MAX; sizes_bytes.len()],
             data_end: None,
+            room: (1, u64::MAX),
+            is_enlarged: false,
             log_writes: Vec::new(),
             first_log: usize::MAX,
             lacked_room: false,
@@ -386,12 +392,25 @@ impl World {
     /// Where an operation is in its slice.
     fn within_slice(&self, op: &DeviceOp) -> u64 {
         let stride = self.members[op.dev.index()].stride;
-        if stride == 0 { op.offset_bytes } else { op.offset_bytes % stride }
+        match self.behind_slices(op) {
+            Some((turn, _, within)) => stride + turn * self.room.1 + within,
+            None if stride == 0 => op.offset_bytes,
+            None => op.offset_bytes % stride,
+        }
+    }
+
+    /// Where it is in the room behind the slices, if it is there: in which turn, whose, and where in that.
+    fn behind_slices(&self, op: &DeviceOp) -> Option<(u64, u64, u64)> {
+        let is_main = op.dev.index() < self.first_log;
+        let (stride, (count, unit)) = (self.members[op.dev.index()].stride, self.room);
+        let behind = op.offset_bytes.checked_sub(count * stride)?;
+        let turn = behind / unit.saturating_mul(count);
+        (stride > 0 && is_main && self.is_enlarged).then_some((turn, behind / unit % count, behind % unit))
     }
 
     fn is_content(&self, op: &DeviceOp) -> bool {
         let is_main = op.dev.index() < self.first_log;
-        let is_behind = self.data_end.is_some_and(|end| is_main && op.offset_bytes >= end);
+        let is_behind = self.data_end.is_some_and(|end| is_main && self.within_slice(op) >= end);
         self.within_slice(op) >= self.data_start[op.dev.index()] && !is_behind
     }
 

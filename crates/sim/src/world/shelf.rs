@@ -21,8 +21,15 @@ impl World {
         self.data_start.push(u64::MAX);
     }
 
+    /// How many shards there are, and what goes to one of them before the next of the room behind their
+    /// slices.
+    pub fn set_room(&mut self, count: u16, unit_bytes: u64) {
+        self.room = (count.into(), unit_bytes);
+    }
+
     /// The devices have become larger, main devices and the one on the shelf.
     pub fn enlarge(&mut self, more_bytes: u64) {
+        self.is_enlarged = true;
         let first_log = self.first_log;
         let is_grown = |(index, member): &(usize, &mut Member)| *index < first_log || member.is_shelf;
         for (_, member) in self.members.iter_mut().enumerate().filter(is_grown) {
