@@ -63,6 +63,9 @@ fn misused(error: &clap::Error) -> ExitCode {
     ExitCode::from(if looking { EXIT_CANNOT_LOOK } else { EXIT_MISUSED })
 }
 
+/// What is not possible, why, and what to do instead.
+const NOT_BY_ADDED_DEVICES: &str = commands::grow::NOT_BY_ADDED_DEVICES;
+
 /// Who names devices without a word is told which word.
 fn bare_device(verb: &str, words: &str) -> Option<String> {
     let is_bare = words.starts_with("unexpected argument '") && !words.starts_with("unexpected argument '-");
@@ -73,6 +76,10 @@ fn bare_device(verb: &str, words: &str) -> Option<String> {
         return Some(
             " (what others call raid5 is --parity 1, raid6 is --parity 2; devices are counted)".to_owned(),
         );
+    }
+    let is_more = ["'--raid-devices'", "'--data'", "'--add'", "'--devices'", "'-n'"];
+    if verb == "grow" && is_more.iter().any(|word| words.contains(word)) {
+        return Some(format!(" ({NOT_BY_ADDED_DEVICES})"));
     }
     let text = match verb {
         "create" => " (devices are named after --data and --log)",

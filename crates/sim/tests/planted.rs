@@ -134,6 +134,10 @@ fn is_about_growth(bug: Planted) -> bool {
             | Planted::GrowOverMetadata
             | Planted::GrowLeavesRows
             | Planted::GrowForgetsList
+            | Planted::GrowLeavesHalfTold
+            | Planted::UnitsOfTheNext
+            | Planted::PastTheUnit
+            | Planted::RoomOfTheFirst
     )
 }
 
@@ -170,6 +174,10 @@ fn shards_for(bug: Planted) -> u16 {
             | Planted::AnyShardsSuperblock
             | Planted::TellBetween
             | Planted::SucceedFirstShardFirst
+            | Planted::GrowLeavesHalfTold
+            | Planted::UnitsOfTheNext
+            | Planted::PastTheUnit
+            | Planted::RoomOfTheFirst
     );
     match bug {
         // With more shards more steps lie between the member's last write and the first of the new device.

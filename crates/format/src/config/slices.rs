@@ -142,6 +142,11 @@ impl ArrayConfig {
         shapes.map(Self::interleave).min_by_key(Interleave::volume_bytes)
     }
 
+    /// Of shapes of shards that which needs most of a main device.
+    pub fn largest_of<'a>(shapes: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        shapes.max_by_key(|shape| shape.whole_main_bytes()).copied()
+    }
+
     /// Bytes of the volume of all shards together.
     pub fn whole_volume_bytes(&self) -> u64 {
         self.interleave().volume_bytes()
