@@ -121,7 +121,7 @@ fn a_growth_that_is_killed_leaves_the_old_size_or_the_new_one() {
         rig.on("grow", &members, &[]).ok();
         let whole = begun.elapsed();
         for tenths in [0, 3, 5, 6, 7, 8, 9, 10, 11, 13, 20, 40] {
-            enlarge(&rig, &members[..mains], 6 << 20);
+            enlarge(&rig, &members[..mains], shards * (6 << 20));
             let planned = rig.on("grow", &members, &["--dry-run", "--json"]).ok().json();
             let before = volume(&rig, &members);
             let mut arguments = vec!["grow"];
@@ -131,10 +131,13 @@ fn a_growth_that_is_killed_leaves_the_old_size_or_the_new_one() {
             let _ = child.kill();
             child.wait().unwrap();
             let after = volume(&rig, &members);
-            assert!(after == before || planned["volume_bytes"] == after, "{scheme}: {before}, then {after}");
+            // What was cut short between shards is brought to its end first, and then there may be room for more.
+            let further = shards > 1 && planned["volume_bytes"].as_u64().is_some_and(|goal| goal < after);
+            let as_planned = planned["volume_bytes"] == after || further;
+            assert!(after == before || as_planned, "{scheme}: {before}, then {after}");
             exchange(&rig, &members, &each_stretch(0..old, "read"), &[]);
         }
-        enlarge(&rig, &members[..mains], 6 << 20);
+        enlarge(&rig, &members[..mains], shards * (6 << 20));
         let before = volume(&rig, &members);
         rig.on("grow", &members, &[]).ok();
         assert!(volume(&rig, &members) > before, "{scheme}: what was cut short can be done");
@@ -261,7 +264,7 @@ fn an_array_of_several_shards_grows_and_is_as_safe_as_before() {
         rig.on("scrub", &members, &[]).ok();
         let server = rig.serve(&members, &[]);
         let small = ["--device", "data1", "--with", "small", "--file-size", "48MiB"];
-        rig.on("replace", &["d0"], &small).refused(&["48.00 MiB"]);
+        rig.on("replace", &["d0"], &small).refused(&["48 MiB", "use a larger device"]);
         let large = ["--device", "data1", "--with", "large", "--file-size", "87MiB", "--wait"];
         rig.on("replace", &["d0"], &large).ok();
         server.stop().ok();
@@ -285,7 +288,7 @@ fn shards_that_have_grown_wait_for_the_others() {
     let filled = old / STRETCH * STRETCH;
     exchange(&rig, &members, &each_stretch(0..filled, "write"), &[]);
     enlarge(&rig, &members[..4], 24 << 20);
-    let heads: Vec<Vec<u8>> = members.iter().map(|name| superblocks(&rig, name)).collect();
+    let heads: Vec<Vec<u8>> = members.iter().map(|name| slice_of_first(&rig, name)).collect();
     rig.on("grow", &members, &[]).ok();
     let new = volume(&rig, &members);
     assert!(new > old);
@@ -314,9 +317,9 @@ fn shards_that_have_grown_wait_for_the_others() {
     assert!(scrub.out.contains("0 chunks healed, 0 code words lost"), "{scrub:?}");
 }
 
-/// Both copies of the first shard.
-fn superblocks(rig: &Rig, name: &str) -> Vec<u8> {
-    let mut bytes = vec![0; 8192];
+/// What the first of two shards has of a device of 48 MiB.
+fn slice_of_first(rig: &Rig, name: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 24 << 20];
     std::fs::File::open(rig.path(name)).unwrap().read_exact_at(&mut bytes, 0).unwrap();
     bytes
 }
