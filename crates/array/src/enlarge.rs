@@ -1,5 +1,5 @@
-//! Growing as it is asked for: whether the array may, to what, whether there is memory for it, and shard after
-//! shard if there are several.
+//! Growing as it is asked for: whether the array may, to what, whether there is memory for it, and shard
+//! after shard if there are several.
 
 use crate::grow::{GrowError, check_whole, plan_growth};
 use crate::memory::MemoryNeed;
@@ -11,8 +11,8 @@ use format::ArrayConfig;
 
 /// Lets an array that nobody runs grow to what its main devices have room for, and leaves it as an orderly
 /// stop would. `devices` are whole devices; `shards` are all of the array's, in order, each with a nonce that
-/// must be fresh and hard to guess; `may_write` is asked before anything is written to one. What the array has
-/// become (the shape of its first shard), and what recovery did before.
+/// must be fresh and hard to guess; `may_write` is asked before anything is written to one. What the array
+/// has become (the shape of its first shard), and what recovery did before.
 ///
 /// After an error it is as large as it was; or as large as it was to become, if that was about the last
 /// superblocks, of which any one is enough. Each shard becomes larger by itself, the first one last, so some

@@ -151,7 +151,8 @@ pub fn grown_config(before: &ArrayConfig, main_bytes: &[u64]) -> Result<ArrayCon
         after.is_some_and(|after| after.whole_volume_bytes() > before.whole_volume_bytes())
     };
     // All of the new metadata is behind everything that there is: that is what a power cut falls back on.
-    let used_end = if planted(Planted::GrowOverMetadata) { before.data_end() } else { before.main_device_bytes() };
+    let used_end =
+        if planted(Planted::GrowOverMetadata) { before.data_end() } else { before.main_device_bytes() };
     let beyond = (used_end - before.data_start()).div_ceil(chunk);
     let beyond = u32::try_from(beyond).unwrap_or(u32::MAX).max(before.chunks_per_device);
     // One unit more, or a chunk, whatever the reserve takes of it.

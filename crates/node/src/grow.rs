@@ -32,8 +32,8 @@ pub fn plan_growth(paths: &[PathBuf]) -> Result<Growth, Error> {
     plan(&discover(paths)?)
 }
 
-/// Lets an array that nobody serves grow, and leaves it stopped in order. What was cut short before is brought
-/// to its end first; then the array may grow further.
+/// Lets an array that nobody serves grow, and leaves it stopped in order. What was cut short before is
+/// brought to its end first; then the array may grow further.
 pub fn grow_array(paths: &[PathBuf]) -> Result<Growth, Error> {
     let (first, was_half_grown) = grow_once(paths)?;
     if !was_half_grown {

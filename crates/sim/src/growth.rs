@@ -4,11 +4,14 @@
 //! behind it.
 
 use crate::Rng;
+use crate::course::Mode;
+use crate::disk::Tear;
 use crate::machine::Machine;
-use crate::swarm::is_resync;
+use crate::script::Script;
+use crate::swarm::{is_resync, lay_out};
 use crate::violation;
 use crate::violation::Violation;
-use array::{Arrangement, AssembleError, GrowError, grow, plan_growth};
+use array::{Arrangement, AssembleError, GrowError, grow, is_half_grown, plan_growth};
 use block::{DevIndex, Random as _, SECTOR_BYTES, mix};
 use format::{ArrayConfig, MemberState};
 
@@ -20,6 +23,46 @@ const MORE_BYTES: [u64; 5] = [4096, 1 << 20, 3 << 20, 3 << 20, 5 << 20];
 const ATTEMPTS_MAX: u64 = 3;
 /// Stripes from which on an array is large enough: all of it is read over and over.
 const STRIPES_MAX: u64 = 1500;
+
+impl Script {
+    /// An array of two shards grows; power fails at every operation of that. It is told to grow again, which
+    /// succeeds, and then any device is lost: it stays what it has become. How many worlds that were.
+    pub fn every_cut_of_growth(&self) -> Result<u64, Violation> {
+        let mut worlds = 0;
+        for lost in 0..self.member_count() {
+            let mut after = 0;
+            while self.cut_growth(after, lost).map_err(|what| violation!("{after} {lost}: {what}"))? {
+                (after, worlds) = (after + 1, worlds + 1);
+            }
+        }
+        Ok(worlds)
+    }
+
+    /// The same with one cut and one device; `false` if the growth ended before.
+    fn cut_growth(&self, after: u64, lost: u16) -> Result<bool, Violation> {
+        let mut swarm = self.swarm(Tear::KeepAll);
+        swarm.config.shard.count = 2;
+        swarm.config = lay_out(swarm.config);
+        let mut machine = Machine::of(swarm, Rng::new(mix(after)), false, Mode::Drawn)?;
+        machine.world.change().enlarge(6 << 20);
+        machine.world.change().crash_after(after);
+        let mut rng = Rng::new(1);
+        let arrangements = machine.attach()?;
+        machine.grow_now(&arrangements, &mut rng)?;
+        let was_cut = machine.outcome.crashes > 0;
+        if was_cut {
+            let arrangements = machine.attach()?;
+            machine.grow_now(&arrangements, &mut rng)?;
+        }
+        if is_half_grown(&machine.oracle.shapes) {
+            return Err(violation!("it does not grow when it is told again"));
+        }
+        machine.power_off();
+        machine.lose(lost);
+        machine.finale()?;
+        Ok(was_cut)
+    }
+}
 
 impl Machine {
     /// Perhaps the devices become larger, once or more often, and the array grows.
@@ -53,12 +96,6 @@ impl Machine {
 
     fn try_to_grow(&mut self, rng: &mut Rng, trouble: bool) -> Result<(), Violation> {
         let arrangements = self.attach()?;
-        // If power failed in the middle, whoever tries again plans by what is there.
-        self.find_sizes(&arrangements)?;
-        let shapes = self.shapes.clone();
-        let mains = (0u16..).map(DevIndex::new).take(self.swarm.config.geometry.device_count());
-        let sizes: Vec<u64> = mains.map(|dev| self.world.look().size_bytes(0, dev)).collect();
-        let planned = plan_growth(&shapes, &sizes).ok();
         if self.swarm.crashes && trouble && rng.chance(2, 3) {
             let events = rng.below(rng.clone().pick(&[100, 400, 1500]) * u64::from(self.shard_count()));
             self.say(|| format!("power will fail {events} operations into the growth"));
@@ -66,6 +103,17 @@ impl Machine {
         } else if self.swarm.faults && trouble && rng.chance(1, 4) {
             self.trap_assembly();
         }
+        self.grow_now(&arrangements, rng)
+    }
+
+    /// The array is told to grow.
+    fn grow_now(&mut self, arrangements: &[Arrangement], rng: &mut Rng) -> Result<(), Violation> {
+        // If power failed in the middle, whoever tries again plans by what is there.
+        self.find_sizes(arrangements)?;
+        let shapes = self.oracle.shapes.clone();
+        let mains = (0u16..).map(DevIndex::new).take(self.swarm.config.geometry.device_count());
+        let sizes: Vec<u64> = mains.map(|dev| self.world.look().size_bytes(0, dev)).collect();
+        let planned = plan_growth(&shapes, &sizes).ok();
         let shards: Vec<(&Arrangement, u64)> =
             arrangements.iter().map(|arrangement| (arrangement, mix(rng.word()))).collect();
         let whole = |of: &Arrangement| of.members.iter().all(|entry| entry.state == MemberState::Healthy);
@@ -77,7 +125,7 @@ impl Machine {
             self.power_off();
             return Ok(());
         }
-        self.judge_growth(&arrangements, was_whole, planned, result.map(|(after, _)| after))
+        self.judge_growth(arrangements, was_whole, planned, result.map(|(after, _)| after))
     }
 
     /// What became of it, power having stayed.
@@ -94,7 +142,11 @@ impl Machine {
             Ok(after) => {
                 self.outcome.grown += 1;
                 self.oracle.growing.clear();
-                self.shapes.iter_mut().zip(0..).for_each(|(shape, shard)| *shape = after.sibling(shard));
+                self.oracle
+                    .shapes
+                    .iter_mut()
+                    .zip(0..)
+                    .for_each(|(shape, shard)| *shape = after.sibling(shard));
                 self.adopt_size()
             }
             Err(GrowError::NotWhole { .. }) if !was_whole => Ok(()),
@@ -137,7 +189,7 @@ impl Machine {
         for (shard, arrangement) in arrangements.iter().enumerate() {
             let found = arrangement.newest.config;
             self.check_size(found)?;
-            let before = std::mem::replace(&mut self.shapes[shard], found);
+            let before = std::mem::replace(&mut self.oracle.shapes[shard], found);
             if before != found {
                 self.oracle.growing.push(before);
             }
@@ -150,17 +202,20 @@ impl Machine {
         self.check_size(found)?;
         let index = found.shard.index;
         self.oracle.growing.retain(|shape| shape.shard.index != index);
-        self.shapes[usize::from(index)] = found;
+        self.oracle.shapes[usize::from(index)] = found;
         self.adopt_size()
     }
 
     /// The volume is as large as the smallest shard allows.
     fn adopt_size(&mut self) -> Result<(), Violation> {
         let larger = |pair: &[ArrayConfig]| pair[0].volume_bytes() > pair[1].volume_bytes();
-        if self.oracle.growing.is_empty() && self.shapes.windows(2).any(larger) {
-            return Err(violation!("a shard is larger than one that grows before it: {:?}", self.shapes));
+        if self.oracle.growing.is_empty() && self.oracle.shapes.windows(2).any(larger) {
+            return Err(violation!(
+                "a shard is larger than one that grows before it: {:?}",
+                self.oracle.shapes
+            ));
         }
-        let may_be = self.shapes.iter().chain(&self.oracle.growing);
+        let may_be = self.oracle.shapes.iter().chain(&self.oracle.growing);
         let Some(&smallest) = may_be.min_by_key(|shape| shape.volume_bytes()) else { return Ok(()) };
         if smallest.has_grown() && smallest.sibling(0) != self.swarm.config {
             let sectors = usize::try_from(smallest.whole_volume_bytes() / SECTOR_BYTES);

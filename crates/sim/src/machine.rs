@@ -127,9 +127,6 @@ pub(crate) struct Machine {
     /// Which parts of the world happen.
     pub course: Course,
     pub world: Shared,
-    /// The shapes of the shards. They differ only while some have grown and others have not; the array's own
-    /// is that of the smallest.
-    pub shapes: Vec<ArrayConfig>,
     pub oracle: Oracle,
     pub suspects: BTreeSet<u16>,
     /// Devices that do not answer for a while, more than the code tolerates, and until when.
@@ -192,7 +189,6 @@ impl Machine {
         let mut machine = Self {
             oracle: Oracle::new(sectors.map_err(|_| violation!("a volume too large to be simulated"))?),
             world,
-            shapes: (0..swarm.config.shard.count).map(|shard| swarm.config.sibling(shard)).collect(),
             suspects: BTreeSet::new(),
             shelf: None,
             hurts: 0,
@@ -212,20 +208,23 @@ impl Machine {
             rng,
             verbose,
         };
+        let shards = machine.shards().into_iter();
+        machine.oracle.shapes = shards.map(|shard| machine.swarm.config.sibling(shard)).collect();
         machine.create()?;
         Ok(machine)
     }
 
     /// The shape of a shard.
     pub fn shape_of(&self, shard: u16) -> ArrayConfig {
-        self.shapes[usize::from(shard)]
+        self.oracle.shapes[usize::from(shard)]
     }
 
     /// Bytes that each device must have for all shards, main devices first.
     pub fn sizes(&self) -> Vec<u64> {
         let of = |shape: &ArrayConfig| Swarm::sizes_of(shape);
-        let larger = |one: Vec<u64>, other: Vec<u64>| one.into_iter().zip(other).map(|(a, b)| a.max(b)).collect();
-        self.shapes.iter().map(of).reduce(larger).unwrap_or_default()
+        let larger =
+            |one: Vec<u64>, other: Vec<u64>| one.into_iter().zip(other).map(|(a, b)| a.max(b)).collect();
+        self.oracle.shapes.iter().map(of).reduce(larger).unwrap_or_default()
     }
 
     /// Shards of the array.
@@ -253,9 +252,10 @@ impl Machine {
         let (shape, of) = (self.shape_of(shard), DevIndex::new(dev));
         let extent = shape.slice_extents().get(of.index()).copied().filter(|extent| extent.turns.is_some());
         let Some(extent) = extent else { return Cow::Borrowed(self.head(image, dev, shard)) };
-        let end = extent.bytes_within((image.len() * BLOCK_BYTES) as u64);
-        let at = |offset: u64| image.get(extent.place(offset).0 as usize / BLOCK_BYTES).cloned().flatten();
-        Cow::Owned((0..end).step_by(BLOCK_BYTES).map(at).collect())
+        let bytes = u64::try_from(image.len() * BLOCK_BYTES).unwrap_or(u64::MAX);
+        let block = |place: u64| usize::try_from(place).map_or(usize::MAX, |place| place / BLOCK_BYTES);
+        let at = |offset: u64| image.get(block(extent.place(offset).0)).cloned().flatten();
+        Cow::Owned((0..extent.bytes_within(bytes)).step_by(BLOCK_BYTES).map(at).collect())
     }
 
     /// What of it is in one piece: all there is before the array has grown.

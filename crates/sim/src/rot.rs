@@ -111,7 +111,8 @@ impl Machine {
         self.say(|| format!("rot: {area:?} of device {dev}, bytes {bytes:?}"));
         for start in bytes.step_by(BLOCK_BYTES) {
             let offset = start + self.rng.below(block);
-            let place = if area == Area::Journal { config.place_on(DevIndex::new(dev), offset) } else { offset };
+            let place =
+                if area == Area::Journal { config.place_on(DevIndex::new(dev), offset) } else { offset };
             self.flip(dev, place);
         }
     }

@@ -234,13 +234,8 @@ fn draw_aside(word: u32, rng: &mut Rng) -> bool {
 fn draw_growth(pinned: Pinned, shards: u16, mut own: Rng) -> u64 {
     // Fewer of those with several shards, which were drawn before those could grow.
     let grows = draw_aside(4, &mut own) && (shards == 1 || draw_aside(1, &mut own));
-    if pinned.grows {
-        700
-    } else if grows {
-        300
-    } else {
-        0
-    }
+    let often = if grows { 300 } else { 0 };
+    if pinned.grows { 700 } else { often }
 }
 
 impl Swarm {

@@ -7,8 +7,7 @@ const MIB: u64 = 1 << 20;
 
 /// Of two slices of 4 MiB that share what is behind, 1 MiB each in turn, the second.
 fn extent() -> Extent {
-    let turns =
-        Turns { first_bytes: 4 * MIB, origin_bytes: 9 * MIB, unit_bytes: MIB, step_bytes: 2 * MIB };
+    let turns = Turns { first_bytes: 4 * MIB, origin_bytes: 9 * MIB, unit_bytes: MIB, step_bytes: 2 * MIB };
     Extent { origin_bytes: 4 * MIB, length_bytes: 7 * MIB, turns: Some(turns) }
 }
 
@@ -101,7 +100,8 @@ fn a_discard_that_was_cut_ends_once_with_what_counts_most() {
         DeviceOp { tag, dev, kind, stream, class: 0, offset_bytes, length_bytes, slot: None }
     };
     slice.submit(&mut pool, &[discard(1, 3 * MIB, 3 * MIB), discard(2, 0, MIB)]);
-    let places: Vec<_> = slice.inner().ops.iter().map(|op| (op.offset_bytes / MIB, op.length_bytes)).collect();
+    let places: Vec<_> =
+        slice.inner().ops.iter().map(|op| (op.offset_bytes / MIB, op.length_bytes)).collect();
     assert_eq!(places, [(7, MIB), (9, MIB), (11, MIB), (4, MIB)]);
     let mut ended = Vec::new();
     slice.inner_mut().results = vec![Err(IoFault::Short), Err(IoFault::Gone)];

@@ -131,7 +131,7 @@ fn a_growth_that_is_killed_leaves_the_old_size_or_the_new_one() {
             let _ = child.kill();
             child.wait().unwrap();
             let after = volume(&rig, &members);
-            // What was cut short between shards is brought to its end first, and then there may be room for more.
+            // What was cut short between shards is brought to its end first; then there may be room for more.
             let further = shards > 1 && planned["volume_bytes"].as_u64().is_some_and(|goal| goal < after);
             let as_planned = planned["volume_bytes"] == after || further;
             assert!(after == before || as_planned, "{scheme}: {before}, then {after}");
@@ -199,7 +199,8 @@ fn what_cannot_grow_says_why_and_stays_as_it_was() {
     std::fs::write(rig.path("new"), vec![0; 60 << 20]).unwrap();
     let before = rig.fingerprint(&members);
     let words = ["does not grow by added devices", "would have to move", "replace", "create"];
-    rig.on("grow", &[&members[..], &["new"]].concat(), &[]).refused(&[&["new", "no member"][..], &words].concat());
+    rig.on("grow", &[&members[..], &["new"]].concat(), &[])
+        .refused(&[&["new", "no member"][..], &words].concat());
     let ran = rig.run(&["grow", "d0", "--raid-devices", "4"]);
     assert!(words.iter().all(|word| ran.err.contains(word)), "{ran:?}");
     assert_eq!(before, rig.fingerprint(&members));
