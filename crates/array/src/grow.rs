@@ -14,14 +14,11 @@ use format::{ArrayConfig, Consistency, MemberState, Moved};
 /// Why an array does not grow. It is as large as it was, and all that it held is there.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GrowError {
-    /// Slices of the shards lie side by side on every device.
-    #[error(
-        "the array has {count} shards, whose slices fill every device side by side: only an array of one shard can grow \
-         (make a new one and copy the data)"
-    )]
-    Shards {
-        /// How many.
-        count: u16,
+    /// Shards differ in what growing leaves alone.
+    #[error("shard {index} has a shape that no growth of the others explains: the array cannot grow")]
+    Shapes {
+        /// The first that does.
+        index: u16,
     },
     /// Nothing is recorded of what was written, so what the new room holds would be read, and its parity
     /// computed, after a power cut.
@@ -85,28 +82,77 @@ pub enum GrowError {
     Assemble(#[from] AssembleError),
 }
 
-/// The array as it becomes on main devices of these sizes, in order. The smallest decides.
-pub fn grown_config(before: &ArrayConfig, main_bytes: &[u64]) -> Result<ArrayConfig, GrowError> {
-    if before.shard.is_one_of_several() {
-        return Err(GrowError::Shards { count: before.shard.count });
+/// Whether an array of several shards was cut short when it grew: some have grown, others not yet.
+pub fn is_half_grown(shapes: &[ArrayConfig]) -> bool {
+    shapes.iter().any(|shape| shapes.first().is_some_and(|first| *shape != first.sibling(shape.shard.index)))
+}
+
+/// What the shards of these shapes, in order, become on main devices of these sizes, in order: the shape of
+/// the first of them. If some have grown already, the others follow them before any grows further.
+pub fn plan_growth(shapes: &[ArrayConfig], main_bytes: &[u64]) -> Result<ArrayConfig, GrowError> {
+    let first = shapes.first().ok_or(GrowError::Assemble(AssembleError::NoMembers))?;
+    let largest = shapes.iter().max_by_key(|shape| shape.chunks_per_device).unwrap_or(first);
+    let goal = largest.sibling(0);
+    if !is_half_grown(shapes) {
+        return grown_config(first, main_bytes);
     }
-    if before.scheme.is_in_place() && before.consistency == Consistency::Resync {
-        return Err(GrowError::Resync);
+    let strange = shapes.iter().find(|shape| !leads_to(shape, &goal));
+    if let Some(strange) = strange {
+        return Err(GrowError::Shapes { index: strange.shard.index });
     }
-    let devices = (0u16..).map(DevIndex::new).zip(main_bytes.iter().copied());
-    let (dev, found_bytes) = devices.min_by_key(|&(dev, bytes)| (bytes, dev)).unwrap_or_default();
-    let used_bytes = before.main_device_bytes();
+    let (dev, found_bytes) = smallest(main_bytes);
+    let used_bytes = goal.whole_main_bytes();
     if found_bytes < used_bytes {
         return Err(GrowError::Shrunk { dev, found_bytes, used_bytes });
     }
+    Ok(goal)
+}
+
+/// Whether a shard of one shape can grow to another, or has it.
+fn leads_to(before: &ArrayConfig, after: &ArrayConfig) -> bool {
+    let after = after.sibling(before.shard.index);
+    let same_but_size = ArrayConfig {
+        chunks_per_device: after.chunks_per_device,
+        stripe_count: after.stripe_count,
+        full_blocks: after.full_blocks,
+        incremental_blocks: after.incremental_blocks,
+        journal_blocks: after.journal_blocks,
+        payload_blocks: after.payload_blocks,
+        page_blocks: after.page_blocks,
+        moved: after.moved,
+        ..*before
+    };
+    let stays = after.data_start() == before.data_start() && after.stripe_count >= before.stripe_count;
+    let is_behind = stays && after.metadata_start() >= before.main_device_bytes();
+    *before == after || (same_but_size == after && is_behind)
+}
+
+/// The main device that decides, and its size.
+fn smallest(main_bytes: &[u64]) -> (DevIndex, u64) {
+    let devices = (0u16..).map(DevIndex::new).zip(main_bytes.iter().copied());
+    devices.min_by_key(|&(dev, bytes)| (bytes, dev)).unwrap_or_default()
+}
+
+/// The array, or a shard, as it becomes on main devices of these sizes, in order. The smallest decides.
+pub fn grown_config(before: &ArrayConfig, main_bytes: &[u64]) -> Result<ArrayConfig, GrowError> {
+    if before.scheme.is_in_place() && before.consistency == Consistency::Resync {
+        return Err(GrowError::Resync);
+    }
+    let (dev, found_bytes) = smallest(main_bytes);
+    let used_bytes = before.whole_main_bytes();
+    if found_bytes < used_bytes {
+        return Err(GrowError::Shrunk { dev, found_bytes, used_bytes });
+    }
+    let room_bytes = before.room_of(found_bytes);
     let chunk = before.chunk_bytes();
     let most = u32::try_from(chunks_max(before.scheme, before.geometry)).unwrap_or(u32::MAX);
     let is_larger = |chunks: u32| {
         let after = grown_to(before, chunks);
-        after.is_some_and(|after| after.stripe_count > before.stripe_count)
+        after.is_some_and(|after| after.whole_volume_bytes() > before.whole_volume_bytes())
     };
     // All of the new metadata is behind everything that there is: that is what a power cut falls back on.
-    let used_end = if planted(Planted::GrowOverMetadata) { before.data_end() } else { used_bytes };
+    let used_end =
+        if planted(Planted::GrowOverMetadata) { before.data_end() } else { before.main_device_bytes() };
     let beyond = (used_end - before.data_start()).div_ceil(chunk);
     let beyond = u32::try_from(beyond).unwrap_or(u32::MAX).max(before.chunks_per_device);
     // One unit more, or a chunk, whatever the reserve takes of it.
@@ -114,14 +160,14 @@ pub fn grown_config(before: &ArrayConfig, main_bytes: &[u64]) -> Result<ArrayCon
     let least =
         first_that(beyond, enough, is_larger).ok_or(GrowError::Full { chunks: before.chunks_per_device })?;
     let bytes_of = |chunks| grown_to(before, chunks).map_or(u64::MAX, |after| after.main_device_bytes());
-    let fit = u32::try_from((found_bytes - before.data_start()) / chunk).unwrap_or(u32::MAX);
+    let fit = u32::try_from(room_bytes.saturating_sub(before.data_start()) / chunk).unwrap_or(u32::MAX);
     let too_many = most.min(fit.saturating_add(1)).max(least);
-    let too_large = first_that(least, too_many, |chunks| bytes_of(chunks) > found_bytes);
+    let too_large = first_that(least, too_many, |chunks| bytes_of(chunks) > room_bytes);
     let chunks = match too_large {
         None => most,
         Some(chunks) if chunks > least => chunks - 1,
         Some(_) => {
-            let needed_bytes = bytes_of(least);
+            let needed_bytes = before.main_bytes_for(bytes_of(least));
             return Err(GrowError::TooSmall { dev, found_bytes, used_bytes, needed_bytes });
         }
     };
@@ -157,6 +203,7 @@ fn grown_to(before: &ArrayConfig, chunks: u32) -> Option<ArrayConfig> {
     let data_bytes = u64::from(chunks) * before.chunk_bytes();
     let metadata_start_bytes = data_start_bytes.checked_add(data_bytes)?;
     after.moved = Moved { data_start_bytes, metadata_start_bytes };
+    after = after.with_aligned_payload();
     after.validate().ok()?;
     Some(after)
 }

@@ -254,6 +254,15 @@ planted!(
     /// Slices begin before those before them end.
     #[cfg(feature = "planted-bugs")]
     SlicesOverlap,
+    /// Where a slice goes on in the room that all share, its second unit is where its first is.
+    #[cfg(feature = "planted-bugs")]
+    UnitsOfTheNext,
+    /// What crosses the end of a unit of a slice is not cut there.
+    #[cfg(feature = "planted-bugs")]
+    PastTheUnit,
+    /// Slices are thought to have as much of a device as the first of them.
+    #[cfg(feature = "planted-bugs")]
+    RoomOfTheFirst,
     /// The blocks of all shards carry the array's UUID.
     #[cfg(feature = "planted-bugs")]
     ShardsShareUuid,
@@ -341,6 +350,8 @@ planted!(
     StripeCacheLetsGo,
     /// What a plan writes is in the cache of stripes before it is written.
     StripeCacheFilledEarly,
+    /// Shards that have grown already when others follow them are left as they are found.
+    GrowLeavesHalfTold,
 );
 
 #[cfg(feature = "planted-bugs")]
@@ -370,6 +381,9 @@ fn below(bug: Planted) -> Option<block::planted::Planted> {
         (Planted::ShareOfRoundBefore, block::planted::Planted::ShareOfRoundBefore),
         (Planted::RunPastUnit, block::planted::Planted::RunPastUnit),
         (Planted::SlicesOverlap, block::planted::Planted::SlicesOverlap),
+        (Planted::RoomOfTheFirst, block::planted::Planted::RoomOfTheFirst),
+        (Planted::PastTheUnit, block::planted::Planted::PastTheUnit),
+        (Planted::UnitsOfTheNext, block::planted::Planted::UnitsOfTheNext),
         (Planted::ShardsShareUuid, block::planted::Planted::ShardsShareUuid),
         (Planted::AnyShardsSuperblock, block::planted::Planted::AnyShardsSuperblock),
     ];

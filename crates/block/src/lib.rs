@@ -44,7 +44,7 @@ pub use interleave::{Interleave, Place, Run, Share};
 pub use pair::{COPY_TAGS, MAP_AHEAD_BYTES, PairPlan, PairStage, PairState, Paired};
 pub use pool::{Pool, Slot, keep_pool_memory};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};
-pub use slice::{Extent, Slice};
+pub use slice::{Extent, Slice, Turns};
 
 /// Bytes in a sector, the finest unit of the exported volume.
 pub const SECTOR_BYTES: u64 = 512;

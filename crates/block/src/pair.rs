@@ -48,6 +48,8 @@ pub struct PairPlan {
     pub apart: Vec<Range<u64>>,
     /// How long the partner may owe an answer.
     pub patience_ns: u64,
+    /// What no transfer crosses a multiple of.
+    pub unbroken_bytes: u64,
 }
 
 /// How far a pair is.
@@ -170,7 +172,14 @@ impl PairPlan {
     pub fn new(of: DevIndex, length_bytes: u64, apart: &[u64], patience_ns: u64) -> Self {
         const BLOCK: u64 = META_BYTES as u64;
         let apart = apart.iter().map(|&at| at..at + BLOCK).collect();
-        Self { of, length_bytes, apart, patience_ns }
+        Self { of, length_bytes, apart, patience_ns, unbroken_bytes: u64::MAX }
+    }
+
+    /// The same of members whose slices may go on elsewhere at each multiple of so many bytes.
+    #[must_use]
+    pub fn unbroken(mut self, bytes: u64) -> Self {
+        self.unbroken_bytes = bytes;
+        self
     }
 }
 

@@ -12,6 +12,12 @@ pub enum Planted {
     RunPastUnit,
     /// Slices begin before those before them end.
     SlicesOverlap,
+    /// Where a slice goes on in the room that all share, its second unit is where its first is.
+    UnitsOfTheNext,
+    /// What crosses the end of a unit of a slice is not cut there.
+    PastTheUnit,
+    /// Slices are thought to have as much of a device as the first of them.
+    RoomOfTheFirst,
     /// The blocks of all shards carry the array's UUID.
     ShardsShareUuid,
     /// A request that several shards carry out is answered when the first has.

@@ -1,6 +1,8 @@
 //! A slice of every member of a set, as a set of its own: what a shard of an array runs on.
 
-use crate::{Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, Pool, ReadNow, WriteNow};
+use crate::planted::{Planted, planted};
+use crate::{Completion, DevIndex, DeviceOp, DeviceSet, FlushNow, IoFault, OpKind, Pool, ReadNow, WriteNow};
+use std::collections::BTreeMap;
 
 /// Which part of one member belongs to the slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -9,11 +11,54 @@ pub struct Extent {
     pub origin_bytes: u64,
     /// How long it is at most, in bytes; it ends where the member ends.
     pub length_bytes: u64,
+    /// Where it goes on, if it is not all in one place.
+    pub turns: Option<Turns>,
+}
+
+/// How a slice goes on in room that all slices of a member share: a unit to each, in turn. So there is room
+/// for all of them however often a member becomes larger, and what a slice has stays where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turns {
+    /// Bytes of the slice that are at its origin, in one piece; the others are in the units.
+    pub first_bytes: u64,
+    /// Where the first unit of this slice begins, in bytes from the beginning of the member.
+    pub origin_bytes: u64,
+    /// How long a unit is.
+    pub unit_bytes: u64,
+    /// From one unit of the slice to its next.
+    pub step_bytes: u64,
 }
 
 impl Extent {
     /// The whole member.
-    pub const WHOLE: Self = Self { origin_bytes: 0, length_bytes: u64::MAX };
+    pub const WHOLE: Self = Self { origin_bytes: 0, length_bytes: u64::MAX, turns: None };
+
+    /// Where a byte of the slice is on the member, and how many from there on are neighbours on both.
+    #[inline]
+    pub fn place(&self, offset_bytes: u64) -> (u64, u64) {
+        let Some(turns) = self.turns else { return (self.origin_bytes + offset_bytes, u64::MAX) };
+        let Some(behind) = offset_bytes.checked_sub(turns.first_bytes) else {
+            return (self.origin_bytes + offset_bytes, turns.first_bytes - offset_bytes);
+        };
+        let (turn, within) = (behind / turns.unit_bytes, behind % turns.unit_bytes);
+        let turn = if planted(Planted::UnitsOfTheNext) { turn.max(1) - 1 } else { turn };
+        let place = turn.saturating_mul(turns.step_bytes).saturating_add(turns.origin_bytes + within);
+        (place, turns.unit_bytes - within)
+    }
+
+    /// How many bytes of the slice a member of that size has.
+    pub fn bytes_within(&self, member_bytes: u64) -> u64 {
+        let in_one_piece = member_bytes.saturating_sub(self.origin_bytes);
+        let found = match self.turns {
+            None => in_one_piece,
+            Some(turns) => {
+                let room = member_bytes.saturating_sub(turns.origin_bytes);
+                let (whole, rest) = (room / turns.step_bytes, room % turns.step_bytes);
+                in_one_piece.min(turns.first_bytes) + whole * turns.unit_bytes + rest.min(turns.unit_bytes)
+            }
+        };
+        found.min(self.length_bytes)
+    }
 }
 
 /// See the module's documentation. A slice that is the whole of every member costs nothing.
@@ -23,13 +68,20 @@ pub struct Slice<D> {
     extents: Vec<Extent>,
     is_whole: bool,
     ops: Vec<DeviceOp>,
+    /// Operations that were cut: parts under way, and what has come of the others.
+    cut: BTreeMap<u64, Cut>,
+}
+
+struct Cut {
+    left: usize,
+    result: Result<(), IoFault>,
 }
 
 impl<D> Slice<D> {
     /// The given part of each member of `inner`.
     pub fn new(inner: D, extents: Vec<Extent>) -> Self {
         let is_whole = extents.iter().all(|&extent| extent == Extent::WHOLE);
-        Self { inner, extents, is_whole, ops: Vec::new() }
+        Self { inner, extents, is_whole, ops: Vec::new(), cut: BTreeMap::new() }
     }
 
     /// The whole of every member.
@@ -52,30 +104,91 @@ impl<D> Slice<D> {
         self.inner
     }
 
-    /// Where the slice of a member begins, in bytes.
     #[inline]
-    pub fn origin_bytes(&self, dev: DevIndex) -> u64 {
-        self.extents.get(dev.index()).map_or(0, |extent| extent.origin_bytes)
+    fn extent(&self, dev: DevIndex) -> Extent {
+        self.extents.get(dev.index()).copied().unwrap_or(Extent::WHOLE)
     }
 
-    /// Whether a range is within the slice of a member; a set looks only at its members' ends.
-    #[inline]
-    fn contains(&self, dev: DevIndex, offset_bytes: u64, length_bytes: u64) -> bool {
-        let length = self.extents.get(dev.index()).map_or(u64::MAX, |extent| extent.length_bytes);
-        offset_bytes.checked_add(length_bytes).is_some_and(|end| end <= length)
-    }
-
-    /// That of a transfer of some bytes of memory.
-    fn assert_holds(&self, dev: DevIndex, offset_bytes: u64, bytes: &[u8]) {
-        self.assert_contains(dev, offset_bytes, u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-    }
-
-    fn assert_contains(&self, dev: DevIndex, offset_bytes: u64, length_bytes: u64) {
+    /// Where a range of the slice of a member is on the member, piece by piece. A set looks only at its
+    /// members' ends, so that the range is within the slice is looked at here.
+    fn pieces(&self, dev: DevIndex, offset_bytes: u64, length_bytes: u64) -> Pieces {
+        let extent = self.extent(dev);
         assert!(
-            self.contains(dev, offset_bytes, length_bytes),
+            offset_bytes.checked_add(length_bytes).is_some_and(|end| end <= extent.length_bytes),
             "{length_bytes} bytes at {offset_bytes} of member {dev} reach beyond the slice"
         );
+        Pieces { extent, offset_bytes, left_bytes: length_bytes }
     }
+
+    /// One operation, or its parts.
+    fn push(&mut self, op: &DeviceOp) {
+        let mut pieces = self.pieces(op.dev, op.offset_bytes, op.length_bytes);
+        let Some(first) = pieces.next() else {
+            return self.ops.push(*op); // A flush is about all of the member.
+        };
+        let at = |(offset_bytes, length_bytes)| DeviceOp { offset_bytes, length_bytes, ..*op };
+        self.ops.push(at(first));
+        let before = self.ops.len();
+        self.ops.extend(pieces.map(at));
+        let more = self.ops.len() - before;
+        if more > 0 {
+            // A buffer goes to one place: chunks and blocks do not cross the end of a unit.
+            assert!(op.kind == OpKind::Discard, "{op:?} crosses the end of a unit");
+            self.cut.insert(op.tag, Cut { left: more + 1, result: Ok(()) });
+        }
+    }
+
+    /// Of the completions from one on those of parts are joined: the last of them ends the operation.
+    fn join(&mut self, completions: &mut Vec<Completion>, from: usize) {
+        let ended: Vec<Completion> = completions.drain(from..).collect();
+        for completion in ended {
+            let Some(cut) = self.cut.get_mut(&completion.tag) else {
+                completions.push(completion);
+                continue;
+            };
+            cut.left -= 1;
+            // That a device is gone is worth more than that it did not like a hint.
+            if cut.result.is_ok() || completion.result == Err(IoFault::Gone) {
+                cut.result = completion.result;
+            }
+            if cut.left == 0 {
+                completions.push(Completion { tag: completion.tag, result: cut.result });
+                self.cut.remove(&completion.tag);
+            }
+        }
+    }
+}
+
+/// See [`Slice::pieces`]: where each begins on the member, and how long it is.
+struct Pieces {
+    extent: Extent,
+    offset_bytes: u64,
+    left_bytes: u64,
+}
+
+impl Iterator for Pieces {
+    type Item = (u64, u64);
+
+    fn next(&mut self) -> Option<(u64, u64)> {
+        if self.left_bytes == 0 {
+            return None;
+        }
+        let (place, run_bytes) = self.extent.place(self.offset_bytes);
+        let run_bytes = if planted(Planted::PastTheUnit) { u64::MAX } else { run_bytes };
+        let length_bytes = self.left_bytes.min(run_bytes);
+        (self.offset_bytes, self.left_bytes) =
+            (self.offset_bytes + length_bytes, self.left_bytes - length_bytes);
+        Some((place, length_bytes))
+    }
+}
+
+fn length_of(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+/// A piece's length in memory.
+fn in_memory(length_bytes: u64) -> usize {
+    usize::try_from(length_bytes).expect("part of what is in memory")
 }
 
 impl<D: DeviceSet> DeviceSet for Slice<D> {
@@ -86,15 +199,18 @@ impl<D: DeviceSet> DeviceSet for Slice<D> {
         }
         self.ops.clear();
         for op in ops {
-            self.assert_contains(op.dev, op.offset_bytes, op.length_bytes);
-            self.ops.push(DeviceOp { offset_bytes: op.offset_bytes + self.origin_bytes(op.dev), ..*op });
+            self.push(op);
         }
         self.inner.submit(pool, &self.ops);
     }
 
     #[inline]
     fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        let from = completions.len();
         self.inner.poll(pool, completions);
+        if !self.cut.is_empty() {
+            self.join(completions, from);
+        }
     }
 
     fn wait(&mut self, timeout_ns: u64) {
@@ -106,13 +222,17 @@ impl<D: DeviceSet> DeviceSet for Slice<D> {
     }
 
     fn size_bytes(&self, dev: DevIndex) -> u64 {
-        let extent = self.extents.get(dev.index()).copied().unwrap_or(Extent::WHOLE);
-        self.inner.size_bytes(dev).saturating_sub(extent.origin_bytes).min(extent.length_bytes)
+        self.extent(dev).bytes_within(self.inner.size_bytes(dev))
     }
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.assert_holds(dev, offset_bytes, into);
-        self.inner.read_now(dev, offset_bytes + self.origin_bytes(dev), into)
+        let mut rest = into;
+        for (place, length_bytes) in self.pieces(dev, offset_bytes, length_of(rest)) {
+            let (piece, behind) = std::mem::take(&mut rest).split_at_mut(in_memory(length_bytes));
+            self.inner.read_now(dev, place, piece)?;
+            rest = behind;
+        }
+        Ok(())
     }
 
     fn read_all_now(&mut self, reads: &mut [ReadNow<'_>]) {
@@ -120,19 +240,35 @@ impl<D: DeviceSet> DeviceSet for Slice<D> {
     }
 
     fn read_all_beside(&mut self, reads: &mut [ReadNow<'_>], work: &mut dyn FnMut()) {
-        for read in reads.iter_mut() {
-            self.assert_contains(read.dev, read.offset_bytes, read.length_bytes());
-            read.offset_bytes += self.origin_bytes(read.dev);
+        if self.is_whole {
+            return self.inner.read_all_beside(reads, work);
         }
-        self.inner.read_all_beside(reads, work);
-        for read in reads {
-            read.offset_bytes -= self.origin_bytes(read.dev);
+        let mut parts: Vec<ReadNow<'_>> = Vec::with_capacity(reads.len());
+        for (tag, read) in reads.iter_mut().enumerate() {
+            let (dev, pieces) = (read.dev, self.pieces(read.dev, read.offset_bytes, read.length_bytes()));
+            let mut rest: &mut [u8] = &mut *read.into;
+            for (offset_bytes, length_bytes) in pieces {
+                let (into, behind) = std::mem::take(&mut rest).split_at_mut(in_memory(length_bytes));
+                parts.push(ReadNow { tag, dev, offset_bytes, into, result: Ok(()) });
+                rest = behind;
+            }
+        }
+        self.inner.read_all_beside(&mut parts, work);
+        let ended: Vec<_> = parts.into_iter().map(|part| (part.tag, part.result)).collect();
+        reads.iter_mut().for_each(|read| read.result = Ok(()));
+        for (index, result) in ended {
+            reads[index].result = reads[index].result.and(result);
         }
     }
 
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.assert_holds(dev, offset_bytes, from);
-        self.inner.write_now(dev, offset_bytes + self.origin_bytes(dev), from)
+        let mut rest = from;
+        for (place, length_bytes) in self.pieces(dev, offset_bytes, length_of(from)) {
+            let (piece, behind) = rest.split_at(in_memory(length_bytes));
+            self.inner.write_now(dev, place, piece)?;
+            rest = behind;
+        }
+        Ok(())
     }
 
     fn write_all_now(&mut self, writes: &mut [WriteNow<'_>]) {
@@ -140,13 +276,26 @@ impl<D: DeviceSet> DeviceSet for Slice<D> {
     }
 
     fn write_all_beside(&mut self, writes: &mut [WriteNow<'_>], work: &mut dyn FnMut()) {
-        for write in writes.iter_mut() {
-            self.assert_contains(write.dev, write.offset_bytes, write.length_bytes());
-            write.offset_bytes += self.origin_bytes(write.dev);
+        if self.is_whole {
+            return self.inner.write_all_beside(writes, work);
         }
-        self.inner.write_all_beside(writes, work);
-        for write in writes {
-            write.offset_bytes -= self.origin_bytes(write.dev);
+        // A set may put them in another order; none lies over another, so each is known by its place.
+        let (mut parts, mut of) = (Vec::with_capacity(writes.len()), BTreeMap::new());
+        for (index, write) in writes.iter().enumerate() {
+            let (dev, mut rest) = (write.dev, write.from);
+            for (offset_bytes, length_bytes) in self.pieces(dev, write.offset_bytes, length_of(rest)) {
+                let (from, behind) = rest.split_at(in_memory(length_bytes));
+                parts.push(WriteNow { dev, offset_bytes, from, result: Ok(()) });
+                of.insert((dev, offset_bytes), index);
+                rest = behind;
+            }
+        }
+        self.inner.write_all_beside(&mut parts, work);
+        writes.iter_mut().for_each(|write| write.result = Ok(()));
+        for part in parts {
+            if let Some(&index) = of.get(&(part.dev, part.offset_bytes)) {
+                writes[index].result = writes[index].result.and(part.result);
+            }
         }
     }
 
@@ -158,3 +307,6 @@ impl<D: DeviceSet> DeviceSet for Slice<D> {
         self.inner.flush_all_now(flushes);
     }
 }
+
+#[cfg(test)]
+mod tests;

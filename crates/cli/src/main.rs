@@ -63,6 +63,9 @@ fn misused(error: &clap::Error) -> ExitCode {
     ExitCode::from(if looking { EXIT_CANNOT_LOOK } else { EXIT_MISUSED })
 }
 
+/// What is not possible, why, and what to do instead.
+const NOT_BY_ADDED_DEVICES: &str = commands::grow::NOT_BY_ADDED_DEVICES;
+
 /// The words of the command line that are commands, and commands of these, each with a space in front.
 fn topic() -> String {
     let (mut command, mut topic) = (CommandLine::command(), String::new());
@@ -91,6 +94,10 @@ fn bare_device(verb: &str, words: &str) -> Option<String> {
         return Some(
             " (what others call raid5 is --parity 1, raid6 is --parity 2; devices are counted)".to_owned(),
         );
+    }
+    let is_more = ["'--raid-devices'", "'--data'", "'--add'", "'--devices'", "'-n'"];
+    if verb == "grow" && is_more.iter().any(|word| words.contains(word)) {
+        return Some(format!(" ({NOT_BY_ADDED_DEVICES})"));
     }
     let text = match verb {
         "create" => " (devices are named after --data and --log)",

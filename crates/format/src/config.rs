@@ -379,8 +379,30 @@ impl ArrayConfig {
             metadata_start_bytes,
             "a multiple of 4096, not before the end of the data region",
         )?;
-        let shards = u64::from(self.shard.count);
-        rule(shards == 1, "number of shards of an array that has grown", shards, "1")
+        // Copies of chunks do not cross the end of a unit of the room that the shards share.
+        let payload_start = self.payload_start();
+        rule(
+            !self.shard.is_one_of_several() || payload_start.is_multiple_of(self.payload_align_bytes()),
+            "start of the payload ring",
+            payload_start,
+            "a multiple of the chunk size in an array of several shards that has grown",
+        )
+    }
+
+    /// What the payload ring of a shard that has grown begins at a multiple of.
+    fn payload_align_bytes(&self) -> u64 {
+        if self.payload_blocks > 0 { self.chunk_bytes() } else { BLOCK_BYTES }
+    }
+
+    /// The same with the metadata regions somewhat later, if an array of several shards needs that: the
+    /// payload ring begins at a multiple of the chunk size.
+    #[must_use]
+    pub fn with_aligned_payload(mut self) -> Self {
+        if self.shard.is_one_of_several() {
+            let start = self.payload_start();
+            self.moved.metadata_start_bytes += start.next_multiple_of(self.payload_align_bytes()) - start;
+        }
+        self
     }
 
     fn validate_units(&self) -> Result<(), FormatError> {

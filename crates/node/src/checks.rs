@@ -70,6 +70,7 @@ impl Manner {
 
 /// An array as the checks see it.
 pub struct View {
+    /// Of the largest shard: some may have grown, and others not yet.
     config: ArrayConfig,
     array: ArrayUuid,
     states: Vec<MemberState>,
@@ -85,8 +86,9 @@ impl View {
     /// A running array whose members are, or were, at `paths`.
     pub fn of_running(running: &Running, paths: &[Option<PathBuf>]) -> Self {
         let engine = running.lead();
+        let shapes = running.engines().map(|engine| &engine.store().config);
         Self {
-            config: engine.store().config,
+            config: ArrayConfig::largest_of(shapes).unwrap_or(engine.store().config),
             array: engine.journal().array(),
             states: running.members().map(|dev| running.member_state(dev)).collect(),
             serials: engine.health().members().iter().map(|member| member.serial).collect(),
@@ -100,7 +102,7 @@ impl View {
     pub fn of_found(found: &Found) -> Self {
         let superblock = found.superblock();
         Self {
-            config: superblock.config,
+            config: ArrayConfig::largest_of(found.shapes().iter()).unwrap_or(superblock.config),
             array: superblock.array,
             states: (0..found.paths.len()).map(|index| found.member_state(index)).collect(),
             serials: found.arrangement.members.iter().map(|entry| entry.serial).collect(),

@@ -47,9 +47,10 @@ impl fmt::Display for NotGrown {
             ),
             GrowError::MemberFailed { .. } => write!(
                 f,
-                "{who} failed while the array was growing: the array is as large as it was, and degraded; `replace` it first"
+                "{who} failed while the array was growing: the array is as large as it was, and degraded; `replace` it, and give \
+                 `grow` again"
             ),
-            source @ (GrowError::Shards { .. }
+            source @ (GrowError::Shapes { .. }
             | GrowError::Resync
             | GrowError::Full { .. }
             | GrowError::Assemble(_)) => source.fmt(f),

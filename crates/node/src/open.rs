@@ -79,7 +79,9 @@ impl Candidate {
     /// The name of the member that it is, and the size that its layout needs.
     fn layout(&self) -> Option<(String, u64)> {
         let superblock = self.require_superblock().ok()?;
-        let config = &superblock.config;
+        // Some shards may have grown, and others not yet.
+        let shapes = std::iter::once(superblock).chain(&self.others).map(|shard| &shard.config);
+        let config = ArrayConfig::largest_of(shapes)?;
         let needed = match superblock.role {
             Role::Main => config.whole_main_bytes(),
             Role::Log => config.whole_log_bytes(),
@@ -202,6 +204,11 @@ impl Found {
     /// How each shard sees its members.
     pub fn arrangements(&self) -> impl Iterator<Item = &Arrangement> {
         std::iter::once(&self.arrangement).chain(&self.others)
+    }
+
+    /// The shapes of its shards, in order.
+    pub fn shapes(&self) -> Vec<ArrayConfig> {
+        self.arrangements().map(|shard| shard.newest.config).collect()
     }
 
     fn arrangements_mut(&mut self) -> impl Iterator<Item = &mut Arrangement> {

@@ -21,7 +21,7 @@ use array::{
 use block::{DevIndex, Interleave};
 use crew::Crew;
 use device::{DeviceCounters, Member, Members, Membership as _};
-use format::MemberState;
+use format::{ArrayConfig, MemberState};
 use front::{Bell, Done, Volume as _};
 use hand::awake;
 use room::Room;
@@ -388,7 +388,8 @@ impl Running {
     }
 }
 
-/// How the addresses of an array go to its shards.
+/// How the addresses of an array go to its shards, some of which may have grown already.
 fn map_of(shards: &[Idle]) -> Interleave {
-    shards[0].array().engine_ref().store().config.interleave()
+    let shapes = shards.iter().map(|idle| &idle.array().engine_ref().store().config);
+    ArrayConfig::interleave_of(shapes).expect("an array has a shard")
 }

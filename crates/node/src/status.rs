@@ -21,7 +21,7 @@ use crate::open::Found;
 use crate::operate::Operator;
 use crate::running::Running;
 use crate::units::{show_count, show_seconds};
-use array::{ArrayState, Engine, EngineStats, MaintenanceReport};
+use array::{ArrayState, Engine, EngineStats, MaintenanceReport, is_half_grown};
 use block::DevIndex;
 use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
@@ -280,6 +280,21 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
     }
 }
 
+/// The volume is as large as the smallest shard allows, until all have grown.
+fn tell_size(status: &mut Status, shapes: &[ArrayConfig]) {
+    let map = ArrayConfig::interleave_of(shapes.iter());
+    status.shape.volume_bytes = map.map_or(status.shape.volume_bytes, |map| map.volume_bytes());
+    if is_half_grown(shapes) {
+        let largest = shapes.iter().map(|shape| shape.chunks_per_device).max();
+        let grown = shapes.iter().filter(|shape| Some(shape.chunks_per_device) == largest).count();
+        status.notes.push(format!(
+            "`grow` was cut short: {grown} of {} shards have grown, and the volume is as large as before until the others have; \
+             `stop` the array if it is served, and give `grow` again",
+            shapes.len()
+        ));
+    }
+}
+
 /// An array that is not running, from its superblocks. At `in_vain` more paths members were looked for and
 /// not found.
 pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
@@ -299,6 +314,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     let shadowed = matches!(condition, Condition::Failed | Condition::Incomplete);
     let condition = if lost.is_some() && !shadowed { Condition::Lost } else { condition };
     let mut status = outline(newest, condition, source);
+    tell_size(&mut status, &found.shapes());
     status.state = status.doubted();
     status.lost = lost;
     let running = matches!(source, Source::Served | Source::InUse);
@@ -341,6 +357,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         ArrayState::Failed => Condition::Failed,
     };
     let mut status = outline(&lead.superblock_of(DevIndex::new(0)), condition, Source::Served);
+    tell_size(&mut status, &served.engines().map(|engine| engine.store().config).collect::<Vec<_>>());
     let scrubs = served.engines().map(|engine| engine.superblock_of(DevIndex::new(0)).scrub);
     status.last_scrub = LastScrub::of_shards(scrubs);
     status.lost_state = operator.lost_state().cloned();

@@ -95,7 +95,8 @@ impl Succeeding {
             let extent = own.slice_extents().get(dev.index()).copied().unwrap_or(Extent::WHOLE);
             let limit_ns = running.lead().options().device_timeout_ns;
             let patience_ns = limit_ns.map_or(PATIENCE_NS, |limit_ns| limit_ns / PATIENCE_SHARE);
-            let plan = PairPlan::new(dev, length_bytes, &SUPERBLOCK_OFFSETS, patience_ns);
+            let plan = PairPlan::new(dev, length_bytes, &SUPERBLOCK_OFFSETS, patience_ns)
+                .unbroken(own.unbroken_bytes());
             let (partner, slot_bytes) = (lock.share(), running.engine_mut(shard).pool().slot_bytes());
             let under_way = running.engine(shard).under_way(dev);
             running.with_devices(shard, move |devices| {

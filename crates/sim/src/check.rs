@@ -27,7 +27,7 @@ fn raw(image: &Image, offset_bytes: u64, out: &mut [u8]) {
 
 /// Where a piece is on its device, in bytes.
 fn place_of(store: &Store, piece: &Piece) -> u64 {
-    store.config.slice_origin(piece.addr.dev) + store.offset_of(piece.addr)
+    store.config.place_on(piece.addr.dev, store.offset_of(piece.addr))
 }
 
 /// Every piece of every code word on a device without fault is durable and right; the others, and any that

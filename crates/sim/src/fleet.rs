@@ -4,7 +4,7 @@
 use crate::port::{Port, Shard};
 use array::{Done, Engine, EngineError, Health};
 use block::{DevIndex, Fan, Interleave, Paired, Place, Pool, Run, SECTOR_BYTES, Share, Slice, Slot};
-use format::MemberState;
+use format::{ArrayConfig, MemberState};
 
 /// See the module's documentation. After damage beyond the promise a single shard of several may be looked at
 /// by itself.
@@ -47,8 +47,9 @@ impl Portion {
 
 impl Fleet {
     pub fn new(shards: Vec<Shard>) -> Self {
-        let config = shards.first().map(|shard| shard.engine_ref().store().config);
-        let map = config.map_or(Interleave::new(1, 0, 0), |config| config.interleave());
+        // Some may have grown already, and others not.
+        let shapes = shards.iter().map(|shard| &shard.engine_ref().store().config);
+        let map = ArrayConfig::interleave_of(shapes).unwrap_or(Interleave::new(1, 0, 0));
         let [settled, rested] = [(); 2].map(|()| vec![false; shards.len()]);
         let (awake, fan, answers) = (vec![true; shards.len()], Fan::default(), Vec::new());
         Self { shards, map, fan, awake, settled, rested, answers }

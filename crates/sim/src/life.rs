@@ -116,7 +116,7 @@ impl Machine {
             copy.change().set_present(dev, arrangement.places[usize::from(dev)].is_some());
         }
         let nonce = mix(self.rng.word());
-        let devices = Slice::new(copy.port(shard), self.swarm.config.sibling(shard).slice_extents());
+        let devices = Slice::new(copy.port(shard), live.engine_ref().store().config.slice_extents());
         let (mut replayed, report) =
             Array::assemble(Paired::new(devices), &arrangement, nonce, self.swarm.options)
                 .map_err(|e| violation!("a copy cannot be assembled: {e}"))?;

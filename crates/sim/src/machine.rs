@@ -13,6 +13,7 @@ use crate::world::World;
 use array::{Arrangement, Array, AssembleError, NewArray, RecoveryReport, create_shards};
 use block::{DevIndex, Paired, Random as _, SECTOR_BYTES, Slice, mix};
 use format::{ArrayConfig, ArrayUuid, MemberState, Superblock};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// What a world did.
@@ -182,6 +183,7 @@ impl Machine {
         let starts = (0..sizes.len()).map(|i| if i < n { data } else { format::LOG_START_BYTES }).collect();
         world.change().set_data_start(starts, n);
         world.change().set_strides(&strides);
+        world.change().set_room(swarm.config.shard.count, swarm.config.room_unit_bytes());
         world.change().add_shelf(sizes.iter().copied().max().unwrap_or(0));
         let sectors = usize::try_from(swarm.config.whole_volume_bytes() / SECTOR_BYTES);
         let mut machine = Self {
@@ -206,8 +208,23 @@ impl Machine {
             rng,
             verbose,
         };
+        let shards = machine.shards().into_iter();
+        machine.oracle.shapes = shards.map(|shard| machine.swarm.config.sibling(shard)).collect();
         machine.create()?;
         Ok(machine)
+    }
+
+    /// The shape of a shard.
+    pub fn shape_of(&self, shard: u16) -> ArrayConfig {
+        self.oracle.shapes[usize::from(shard)]
+    }
+
+    /// Bytes that each device must have for all shards, main devices first.
+    pub fn sizes(&self) -> Vec<u64> {
+        let of = |shape: &ArrayConfig| Swarm::sizes_of(shape);
+        let larger =
+            |one: Vec<u64>, other: Vec<u64>| one.into_iter().zip(other).map(|(a, b)| a.max(b)).collect();
+        self.oracle.shapes.iter().map(of).reduce(larger).unwrap_or_default()
     }
 
     /// Shards of the array.
@@ -231,7 +248,18 @@ impl Machine {
     }
 
     /// A shard's slice of what is on a device.
-    pub fn slice<'a>(&self, image: &'a Image, dev: u16, shard: u16) -> &'a [Option<Block>] {
+    pub fn slice<'a>(&self, image: &'a Image, dev: u16, shard: u16) -> Cow<'a, [Option<Block>]> {
+        let (shape, of) = (self.shape_of(shard), DevIndex::new(dev));
+        let extent = shape.slice_extents().get(of.index()).copied().filter(|extent| extent.turns.is_some());
+        let Some(extent) = extent else { return Cow::Borrowed(self.head(image, dev, shard)) };
+        let bytes = u64::try_from(image.len() * BLOCK_BYTES).unwrap_or(u64::MAX);
+        let block = |place: u64| usize::try_from(place).map_or(usize::MAX, |place| place / BLOCK_BYTES);
+        let at = |offset: u64| image.get(block(extent.place(offset).0)).cloned().flatten();
+        Cow::Owned((0..extent.bytes_within(bytes)).step_by(BLOCK_BYTES).map(at).collect())
+    }
+
+    /// What of it is in one piece: all there is before the array has grown.
+    fn head<'a>(&self, image: &'a Image, dev: u16, shard: u16) -> &'a [Option<Block>] {
         let config: ArrayConfig = self.swarm.config.sibling(shard);
         let blocks = |bytes: u64| usize::try_from(bytes).map_or(usize::MAX, |bytes| bytes / BLOCK_BYTES);
         let first = blocks(config.slice_origin(DevIndex::new(dev)));
@@ -242,7 +270,7 @@ impl Machine {
 
     /// The newest superblock in a shard's slice of what is on a device.
     pub fn superblock_in(&self, image: &Image, dev: u16, shard: u16) -> Option<Superblock> {
-        superblock_of(self.slice(image, dev, shard), self.uuid_of(shard))
+        superblock_of(self.head(image, dev, shard), self.uuid_of(shard))
     }
 
     /// The same of what would be left of a device after a power cut at this moment.
@@ -487,6 +515,8 @@ impl Machine {
             // Other classes than those that the units on the devices were filled by.
             self.swarm.options.scheme = crate::swarm::draw_scheme_options(&mut self.rng);
         }
+        // Some may have grown when power failed.
+        self.find_sizes(&arrangements)?;
         let mut started = Vec::new();
         for ((shard, arrangement), nonce) in (0..).zip(&arrangements).zip(nonces) {
             let Some(one) = self.assemble_shard(shard, arrangement, nonce)? else { return Ok(None) };
@@ -498,7 +528,7 @@ impl Machine {
 
     /// The devices as the slices of a shard.
     pub fn devices_of(&self, shard: u16) -> Slice<crate::port::Port> {
-        Slice::new(self.world.port(shard), self.swarm.config.sibling(shard).slice_extents())
+        Slice::new(self.world.port(shard), self.shape_of(shard).slice_extents())
     }
 
     /// One shard; `None` if power failed meanwhile, or there was no room.
@@ -541,6 +571,7 @@ impl Machine {
     /// Power fails `events` operations into assembly, or right after it.
     pub fn cut_assembly(&mut self, events: u64) -> Result<(), Violation> {
         let arrangements = self.attach()?;
+        self.find_sizes(&arrangements)?;
         self.world.change().crash_after(events);
         for (shard, arrangement) in (0..).zip(&arrangements) {
             let nonce = mix(self.rng.word());

@@ -54,7 +54,10 @@ pub struct Oracle {
     unsettled_from: usize,
     /// Sectors of the largest block that the array promises not to tear.
     pub untorn: u64,
-    /// What the array may have become when power failed while it was growing, besides what it was.
+    /// The shapes of the shards. They differ only while some have grown and others have not; the array's own
+    /// is that of the smallest.
+    pub shapes: Vec<ArrayConfig>,
+    /// What shards may have become when power failed while they were growing, besides what they were.
     pub growing: Vec<ArrayConfig>,
     clock: u64,
 }
@@ -163,6 +166,7 @@ impl Oracle {
             unconfirmed: Vec::new(),
             unsettled_from: 1,
             untorn: 0,
+            shapes: Vec::new(),
             growing: Vec::new(),
             clock: 1,
         }

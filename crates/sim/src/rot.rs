@@ -74,19 +74,20 @@ impl Machine {
     pub fn rot_metadata(&mut self, dev: u16, rounds: [u64; SHARDS_MAX]) {
         self.hurt(dev, Hurt::Metadata { rounds });
         let config = self.swarm.config;
-        let areas = metadata_areas(&config, usize::from(dev) < config.geometry.device_count());
-        let area = areas[self.rng.index(areas.len())].clone();
+        let count = metadata_areas(&config, usize::from(dev) < config.geometry.device_count()).len();
+        let index = self.rng.index(count);
         let shard = if config.shard.is_one_of_several() { self.rng.pick(&self.shards()) } else { 0 };
-        let origin = config.sibling(shard).slice_origin(DevIndex::new(dev));
-        let area = area.start + origin..area.end + origin;
-        self.say(|| format!("rot: metadata of device {dev}, bytes {area:?}"));
+        let shape = self.shape_of(shard);
+        let areas = metadata_areas(&shape, usize::from(dev) < config.geometry.device_count());
+        let area = areas[index].clone();
+        self.say(|| format!("rot: metadata of device {dev}, bytes {area:?} of shard {shard}"));
         let one = self.rng.chance(1, 4).then(|| self.rng.within(area.start, area.end - 1));
         match one {
-            Some(offset) => self.flip(dev, offset),
+            Some(offset) => self.flip(dev, shape.place_on(DevIndex::new(dev), offset)),
             None => {
                 for start in area.step_by(BLOCK_BYTES) {
                     let offset = start + self.rng.below(BLOCK_BYTES as u64);
-                    self.flip(dev, offset);
+                    self.flip(dev, shape.place_on(DevIndex::new(dev), offset));
                 }
             }
         }
@@ -110,7 +111,9 @@ impl Machine {
         self.say(|| format!("rot: {area:?} of device {dev}, bytes {bytes:?}"));
         for start in bytes.step_by(BLOCK_BYTES) {
             let offset = start + self.rng.below(block);
-            self.flip(dev, offset);
+            let place =
+                if area == Area::Journal { config.place_on(DevIndex::new(dev), offset) } else { offset };
+            self.flip(dev, place);
         }
     }
 

@@ -26,6 +26,7 @@ use format::{
     BlockExpect, CheckpointHeader, FormatError, FrameExpect, Superblock, decode_checkpoint_header,
     decode_frame,
 };
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// What is damaged.
@@ -207,13 +208,13 @@ impl Machine {
     /// Flips a bit in a share of the blocks that a kind of harm may hit, but for `spared`.
     fn damage(&mut self, shard: u16, harm: Harm, victims: &[u16], permille: u64, spared: &[Place]) {
         for &dev in victims {
-            let origin = self.swarm.config.sibling(shard).slice_origin(DevIndex::new(dev));
+            let (shape, of) = (self.shape_of(shard), DevIndex::new(dev));
             for block in self.targets(shard, harm, dev) {
                 let spare = spared.contains(&(dev, block)) || !self.rng.chance(permille, 1000);
                 if !spare {
                     let bit = self.rng.below(8) as u32;
-                    let offset = origin + (block * BLOCK_BYTES) as u64 + self.rng.below(BLOCK_BYTES as u64);
-                    self.world.change().disk_mut(dev).flip(offset, bit);
+                    let offset = (block * BLOCK_BYTES) as u64 + self.rng.below(BLOCK_BYTES as u64);
+                    self.world.change().disk_mut(dev).flip(shape.place_on(of, offset), bit);
                 }
             }
         }
@@ -221,12 +222,12 @@ impl Machine {
 
     /// Blocks of a shard's slice of a device that a kind of harm may hit.
     fn targets(&self, shard: u16, harm: Harm, dev: u16) -> Vec<usize> {
-        let config = self.swarm.config;
+        let config = self.shape_of(shard);
         let is_main = usize::from(dev) < config.geometry.device_count();
         let block = |offset: u64| offset as usize / BLOCK_BYTES;
         let range = |first: u64, count: u32| block(first)..block(first) + count as usize;
         let world = self.world.look();
-        let image = self.slice(world.disk(dev).durable(), dev, shard);
+        let image = &*self.slice(world.disk(dev).durable(), dev, shard);
         match harm {
             Harm::NewestSuperblock => {
                 let newest =
@@ -274,9 +275,9 @@ impl Machine {
         let Some(newest) = self.newest_superblock(shard) else { return Vec::new() };
         let world = self.world.look();
         let slice = |dev| self.slice(world.disk(dev).durable(), dev, shard);
-        let images: Vec<&[Option<Block>]> = (0..self.member_count()).map(slice).collect();
+        let images: Vec<Cow<'_, [Option<Block>]>> = (0..self.member_count()).map(slice).collect();
         let mut frames: Vec<((Seq, Seq), Place)> = Vec::new();
-        let there = |&(dev, _): &(u16, &&[Option<Block>])| !self.standing[usize::from(dev)].lost;
+        let there = |&(dev, _): &(u16, &Cow<'_, [Option<Block>]>)| !self.standing[usize::from(dev)].lost;
         for (dev, image) in (0u16..).zip(&images).filter(there) {
             for at in self.targets(shard, Harm::Frames, dev) {
                 if let Some(frame) = self.frame_at(&newest, dev, at, bytes_of(&image[at])) {
@@ -296,12 +297,12 @@ impl Machine {
             return false;
         };
         let world = self.world.look();
-        let last = (0..self.member_count()).flat_map(|dev| {
+        let last_on = |dev: u16| {
             let image = self.slice(world.disk(dev).durable(), dev, shard);
             let frames = self.targets(shard, Harm::Frames, dev).into_iter();
-            frames.map(move |at| (dev, at, bytes_of(&image[at])))
-        });
-        let last = last.filter_map(|(dev, at, bytes)| self.last_of_frame(&newest, dev, at, bytes)).max();
+            frames.filter_map(|at| self.last_of_frame(&newest, dev, at, bytes_of(&image[at]))).max()
+        };
+        let last = (0..self.member_count()).filter_map(last_on).max();
         let says_so = |dev: &u16| {
             let standing = self.standing[usize::from(*dev)];
             let superblock = self.superblock_on(*dev, shard);
@@ -330,7 +331,7 @@ impl Machine {
         at: usize,
         bytes: &[u8],
     ) -> Option<format::Frame> {
-        let config = self.swarm.config;
+        let config = newest.config;
         let is_main = usize::from(dev) < config.geometry.device_count();
         let first = if is_main { config.journal_offset(0) } else { config.log_offset(ChunkIndex::new(1)) };
         let block = (at - first as usize / BLOCK_BYTES) as u32 + u32::from(!is_main);

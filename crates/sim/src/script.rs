@@ -133,7 +133,12 @@ impl Script {
         Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: STRIPES, groups }
     }
 
-    fn swarm(&self, tear: Tear) -> Swarm {
+    /// An array of two shards, a unit of the volume each, of which nothing is asked but to grow.
+    pub fn growing(scheme: SchemeKind) -> Self {
+        Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: 128, groups: Vec::new() }
+    }
+
+    pub(crate) fn swarm(&self, tear: Tear) -> Swarm {
         let geometry = Geometry::new(self.data_count, self.parity_count, 4096).expect("valid");
         let options = CreateOptions {
             scheme: self.scheme,

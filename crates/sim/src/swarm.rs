@@ -231,15 +231,11 @@ fn draw_aside(word: u32, rng: &mut Rng) -> bool {
 }
 
 /// How often the array grows before a session, in thousandths; from a generator of its own.
-fn draw_growth(pinned: Pinned, mut own: Rng) -> u64 {
-    let grows = draw_aside(4, &mut own);
-    if pinned.grows {
-        700
-    } else if grows {
-        300
-    } else {
-        0
-    }
+fn draw_growth(pinned: Pinned, shards: u16, mut own: Rng) -> u64 {
+    // Fewer of those with several shards, which were drawn before those could grow.
+    let grows = draw_aside(4, &mut own) && (shards == 1 || draw_aside(1, &mut own));
+    let often = if grows { 300 } else { 0 };
+    if pinned.grows { 700 } else { often }
 }
 
 impl Swarm {
@@ -280,7 +276,7 @@ impl Swarm {
             recrash: rng.pick(&[0, 200, 500]),
             loss: rng.pick(&[0, 300, 700]),
             pause: rng.pick(&[0, 20, 200]),
-            grow: draw_growth(pinned, rng.clone().fork()),
+            grow: draw_growth(pinned, shards, rng.clone().fork()),
         };
         // From a generator of its own: worlds stay what they were before this was drawn.
         let ruin = pinned.ruin || rng.clone().fork().chance(1, 5);
@@ -454,9 +450,14 @@ impl Swarm {
 
     /// Bytes of each device, main devices first.
     pub fn sizes(&self) -> Vec<u64> {
-        let (n, logs) = (self.config.geometry.device_count(), usize::from(self.config.log_count));
-        let mut sizes = vec![self.config.whole_main_bytes(); n];
-        sizes.resize(n + logs, self.config.whole_log_bytes());
+        Self::sizes_of(&self.config)
+    }
+
+    /// The same of an array of this shape.
+    pub fn sizes_of(config: &ArrayConfig) -> Vec<u64> {
+        let (n, logs) = (config.geometry.device_count(), usize::from(config.log_count));
+        let mut sizes = vec![config.whole_main_bytes(); n];
+        sizes.resize(n + logs, config.whole_log_bytes());
         sizes
     }
 }

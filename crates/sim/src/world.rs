@@ -2,6 +2,7 @@
 //! documentation.
 
 mod astray;
+mod layout;
 mod shelf;
 mod silence;
 
@@ -12,7 +13,7 @@ use crate::disk::{BLOCK_BYTES, Block, Disk, Image, Tear, blocks_of};
 use crate::trap::Trap;
 use block::{Completion, DevIndex, DeviceOp, IoFault, OpKind, Pool};
 use block::{Random as _, mix};
-use format::SUPERBLOCK_OFFSETS;
+use layout::Layout;
 use silence::Ghost;
 
 /// What every byte of a discarded block reads as.
@@ -84,14 +85,10 @@ pub struct World {
     crashed: bool,
     /// Devices that stop answering at an instant, all at once, until power is cycled.
     blackout: Option<(u64, Vec<u16>)>,
-    /// Where chunks or log blocks start in each slice of each device: misdirected writes land beyond it.
-    data_start: Vec<u64>,
-    /// Where they end on main devices, with metadata behind them: only once an array has grown.
-    data_end: Option<u64>,
+    layout: Layout,
     /// Writes to user content of log devices since somebody looked last: shard, device and offset in its
     /// slice.
     log_writes: Vec<LogWrite>,
-    first_log: usize,
     /// Whether a write found no room since power came.
     lacked_room: bool,
     hash: u64,
@@ -126,10 +123,8 @@ impl World {
             crash_at: None,
             crashed: false,
             blackout: None,
-            data_start: vec![u64::MAX; sizes_bytes.len()],
-            data_end: None,
+            layout: Layout::new(sizes_bytes.len()),
             log_writes: Vec::new(),
-            first_log: usize::MAX,
             lacked_room: false,
             hash: 0,
             broken: None,
@@ -161,16 +156,6 @@ impl World {
     /// The same, or it does not answer.
     pub fn may_fail(&self, dev: u16) -> bool {
         self.is_threatened(dev) || self.is_hung(dev)
-    }
-
-    /// Where user content starts on each device, and which devices are log devices: those from `first_log`.
-    pub fn set_data_start(&mut self, starts: Vec<u64>, first_log: usize) {
-        (self.data_start, self.first_log) = (starts, first_log);
-    }
-
-    /// How far apart the slices of each device are; 0 if it has one only.
-    pub fn set_strides(&mut self, strides: &[u64]) {
-        self.members.iter_mut().zip(strides).for_each(|(member, &stride)| member.stride = stride);
     }
 
     /// Writes to the logs since the last time, in the order of their submission.
@@ -383,22 +368,6 @@ impl World {
         }
     }
 
-    /// Where an operation is in its slice.
-    fn within_slice(&self, op: &DeviceOp) -> u64 {
-        let stride = self.members[op.dev.index()].stride;
-        if stride == 0 { op.offset_bytes } else { op.offset_bytes % stride }
-    }
-
-    fn is_content(&self, op: &DeviceOp) -> bool {
-        let is_main = op.dev.index() < self.first_log;
-        let is_behind = self.data_end.is_some_and(|end| is_main && op.offset_bytes >= end);
-        self.within_slice(op) >= self.data_start[op.dev.index()] && !is_behind
-    }
-
-    fn is_superblock(&self, op: &DeviceOp) -> bool {
-        SUPERBLOCK_OFFSETS.contains(&self.within_slice(op))
-    }
-
     fn is_absent(&self, shard: u16, dev: DevIndex) -> bool {
         let member = &self.members[dev.index()];
         !member.present || member.hidden >> shard & 1 == 1 || self.is_dark(dev)
@@ -606,7 +575,7 @@ impl World {
                 return;
             }
             self.start(shard, pool, op);
-            let is_log = op.dev.index() >= self.first_log && self.is_content(op);
+            let is_log = op.dev.index() >= self.layout.first_log && self.is_content(op);
             if is_log && op.kind == OpKind::Write {
                 self.log_writes.push((shard, op.dev, self.within_slice(op)));
             }

@@ -60,3 +60,10 @@ fn every_loss_after_a_scrub_mended() {
         }
     }
 }
+
+#[test]
+fn every_cut_of_growth_and_every_loss_after_it() {
+    for scheme in [SchemeKind::Raid, SchemeKind::Eplog] {
+        check(&format!("{scheme} 2+1, two shards"), Script::growing(scheme).every_cut_of_growth());
+    }
+}

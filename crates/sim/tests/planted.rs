@@ -137,6 +137,10 @@ fn is_about_growth(bug: Planted) -> bool {
             | Planted::GrowOverMetadata
             | Planted::GrowLeavesRows
             | Planted::GrowForgetsList
+            | Planted::GrowLeavesHalfTold
+            | Planted::UnitsOfTheNext
+            | Planted::PastTheUnit
+            | Planted::RoomOfTheFirst
     )
 }
 
@@ -173,6 +177,10 @@ fn shards_for(bug: Planted) -> u16 {
             | Planted::AnyShardsSuperblock
             | Planted::TellBetween
             | Planted::SucceedFirstShardFirst
+            | Planted::GrowLeavesHalfTold
+            | Planted::UnitsOfTheNext
+            | Planted::PastTheUnit
+            | Planted::RoomOfTheFirst
     );
     match bug {
         // With more shards more steps lie between the member's last write and the first of the new device.
@@ -224,6 +232,10 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
         Planted::ScrubUnflushed => {
             let scripts = [0, 1, 2].map(|dev| Script::mending(SchemeKind::Raid, dev, Area::Chunks));
             Some(hunt_script(bug, &scripts, Script::every_loss_at_the_end))
+        }
+        Planted::GrowLeavesHalfTold => {
+            let scripts = [Script::growing(SchemeKind::Raid)];
+            Some(hunt_script(bug, &scripts, Script::every_cut_of_growth))
         }
         _ => None,
     }

@@ -35,6 +35,35 @@ pub(crate) fn grow_to(
     }
 }
 
+/// Makes durable on all members that the array, a shard, is as large as any of them says, and leaves it as an
+/// orderly stop would; what recovery did before.
+pub(crate) fn confirm_size(
+    devices: &mut dyn DeviceSet,
+    arrangement: &Arrangement,
+    nonce: u64,
+    may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
+) -> Result<RecoveryReport, GrowError> {
+    let mut devices = WatchRoom::new(devices);
+    let result = confirm_on(&mut devices, arrangement, nonce, may_write);
+    match devices.full() {
+        Some(dev) => Err(AssembleError::MemberFull { dev }.into()),
+        None => result,
+    }
+}
+
+fn confirm_on(
+    devices: &mut WatchRoom<'_>,
+    arrangement: &Arrangement,
+    nonce: u64,
+    may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
+) -> Result<RecoveryReport, GrowError> {
+    let (mut parts, report) = assemble_on(devices, arrangement, nonce, u64::MAX, may_write)?;
+    check_no_failure(devices, &mut parts)?;
+    let config = parts.store.config;
+    commit(devices, &mut parts, &config)?;
+    Ok(report)
+}
+
 fn grow_on(
     devices: &mut WatchRoom<'_>,
     arrangement: &Arrangement,

@@ -17,7 +17,7 @@ mod room;
 mod scan;
 mod secure;
 
-pub(crate) use grow::grow_to;
+pub(crate) use grow::{confirm_size, grow_to};
 pub use membership::{Arrangement, arrange, arrange_any};
 
 use crate::away;

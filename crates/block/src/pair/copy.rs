@@ -140,7 +140,8 @@ impl<D: DeviceSet> Pair<D> {
                 pool.free(member);
                 break;
             };
-            let range = at..copying.range.end.min(at + slot_bytes);
+            let unbroken = self.plan.unbroken_bytes - at % self.plan.unbroken_bytes;
+            let range = at..copying.range.end.min(at + slot_bytes.min(unbroken));
             at = range.end;
             copying.pieces.push(Piece { range, member, partner, readable: true, known: true });
         }

@@ -5,10 +5,16 @@ use clap::Args;
 use lab::failure::Failure;
 use node::called::members;
 use node::grow::{Growth, grow_array, plan_growth};
+use node::open::{Candidate, look_at};
 use node::output;
 use node::session::{Reach, server_of};
 use node::units::show_size;
 use std::path::PathBuf;
+
+/// What is not possible, why, and what to do instead.
+pub const NOT_BY_ADDED_DEVICES: &str = "an array does not grow by added devices: on which device a chunk is follows from how many \
+     there are, so all of them would have to move; make members larger (`replace` them by larger devices, one after the other), or \
+     `create` a new array of more devices and copy the data";
 
 /// Options of `grow`.
 #[derive(Args, Debug)]
@@ -27,6 +33,7 @@ pub struct Arguments {
 /// Runs `grow`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let paths = members(&arguments.paths)?;
+    refuse_added(&paths)?;
     let growth = match server_of(&paths)? {
         Reach::Copy(why) => return Err(Failure::new(why)),
         Reach::Server(mut client) if arguments.dry_run => {
@@ -49,6 +56,24 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         describe(&growth, arguments.dry_run);
     }
     Ok(0)
+}
+
+/// A device that is no member, named beside members: somebody wants to add it.
+fn refuse_added(paths: &[PathBuf]) -> Result<(), Failure> {
+    let looks = || paths.iter().filter_map(|path| look_at(path).ok());
+    if !looks().any(|candidate| candidate.superblock().is_some()) {
+        return Ok(());
+    }
+    // What is damaged, or of another version, is no new device: that is said of it elsewhere.
+    let is_new = |one: &Candidate| {
+        one.superblock().is_none() && !one.looks_like_member && one.other_version().is_none()
+    };
+    match looks().find(is_new) {
+        Some(added) => {
+            Err(Failure::new(format!("{}: is no member: {NOT_BY_ADDED_DEVICES}", added.path.display())))
+        }
+        None => Ok(()),
+    }
 }
 
 fn as_json(growth: &Growth, dry_run: bool) -> serde_json::Value {

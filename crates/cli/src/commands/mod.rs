@@ -2,7 +2,7 @@
 
 mod create;
 mod examine;
-mod grow;
+pub mod grow;
 mod inspect;
 mod kv;
 mod maintain;

@@ -122,6 +122,14 @@ fn an_array_grows_onto_larger_devices_as_printed() {
     run_as_printed(commands, directory.path());
 }
 
+#[test]
+fn an_array_of_several_shards_grows_as_printed() {
+    let commands = marked(&document("docs/operating.md"), "<!-- tested: growing-shards -->");
+    assert!(commands.len() >= 6, "docs/operating.md lost its commands");
+    let directory = tempfile::tempdir().unwrap();
+    run_as_printed(commands, directory.path());
+}
+
 fn document(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).unwrap()
 }

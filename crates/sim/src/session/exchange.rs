@@ -66,12 +66,17 @@ impl Session<'_> {
     /// What is on a disk that comes: nothing, anything, or of several shards what was on it when it was a
     /// member.
     fn draw_blank(&mut self, dev: u16) -> Image {
-        let size = self.machine.swarm.sizes()[usize::from(dev)];
+        let size = self.machine.sizes()[usize::from(dev)];
         let blocks = usize::try_from(size).unwrap_or(usize::MAX) / BLOCK_BYTES;
         let kinds = if self.fleet.is_several() { 4 } else { 2 };
         match (self.machine.rng.below(kinds), &self.machine.retired[usize::from(dev)]) {
             (0, _) => vec![None; blocks],
-            (2, Some(Retired { image, .. })) => image.clone(),
+            (2, Some(Retired { image, .. })) => {
+                // It left before the devices became larger, perhaps.
+                let mut image = image.clone();
+                image.resize(blocks.max(image.len()), None);
+                image
+            }
             (3, _) => self.machine.world.look().disk(dev).durable().clone(),
             _ => vec![Some(blocks_of(&[0xee; BLOCK_BYTES]).swap_remove(0)); blocks],
         }

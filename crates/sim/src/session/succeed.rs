@@ -206,13 +206,14 @@ impl Session<'_> {
         let (shelf, now_ns) = (self.machine.member_count(), self.machine.now_ns);
         for at in 0..self.fleet.len() {
             let number = self.fleet.number(at);
-            let config = self.machine.swarm.config.sibling(number);
+            let config = self.machine.shape_of(number);
             let is_main = of.index() < config.geometry.device_count();
             let length_bytes = if is_main { config.main_device_bytes() } else { config.log_device_bytes() };
             let extents = config.slice_extents().get(of.index()).copied().into_iter().collect();
             let partner = Slice::new(self.machine.world.port_of(number, shelf), extents);
             let under_way = self.fleet.engine_ref(at).under_way(of);
-            let plan = PairPlan::new(of, length_bytes, &SUPERBLOCK_OFFSETS, PATIENCE_NS);
+            let plan = PairPlan::new(of, length_bytes, &SUPERBLOCK_OFFSETS, PATIENCE_NS)
+                .unbroken(config.unbroken_bytes());
             self.fleet.shard(at).devices().begin(plan, partner, &under_way, now_ns);
         }
         self.machine.succeeded = Some(dev);
@@ -224,7 +225,7 @@ impl Session<'_> {
     /// before. Whether it has a fault.
     fn lay_out_shelf(&mut self, dev: u16, kind: u64, fault: Option<u64>) -> bool {
         let shelf = self.machine.member_count();
-        let largest = self.machine.swarm.sizes().into_iter().max().unwrap_or(0);
+        let largest = self.machine.sizes().into_iter().max().unwrap_or(0);
         let blocks = usize::try_from(largest).unwrap_or(usize::MAX) / BLOCK_BYTES;
         let mut image: Image = match kind {
             0 => vec![None; blocks],

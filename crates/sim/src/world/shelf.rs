@@ -18,21 +18,17 @@ impl World {
             is_shelf: true,
             silence: None,
         });
-        self.data_start.push(u64::MAX);
+        self.layout.data_start.push(u64::MAX);
     }
 
     /// The devices have become larger, main devices and the one on the shelf.
     pub fn enlarge(&mut self, more_bytes: u64) {
-        let first_log = self.first_log;
+        self.layout.is_enlarged = true;
+        let first_log = self.layout.first_log;
         let is_grown = |(index, member): &(usize, &mut Member)| *index < first_log || member.is_shelf;
         for (_, member) in self.members.iter_mut().enumerate().filter(is_grown) {
             member.disk.enlarge(more_bytes);
         }
-    }
-
-    /// The array has grown: its metadata is behind its data.
-    pub fn set_data_end(&mut self, end: u64) {
-        self.data_end = Some(end);
     }
 
     /// What a disk has in its cache is durable.

@@ -171,7 +171,7 @@ impl Core {
         if chain.pages_left == 0 {
             return Some((Reading::Header, offset, 1));
         }
-        let count = chain.pages_left.min(self.store.chunk_blocks());
+        let count = chain.pages_left.min(self.store.chunk_blocks()).min(config.blocks_together(offset));
         Some((Reading::Pages { count }, offset, count))
     }
 
@@ -183,7 +183,11 @@ impl Core {
         let blocks = if skips { 0 } else { self.store.config.page_blocks };
         let until = next.saturating_add(SLOTS_LOOKED_AT).min(blocks);
         match (next..until).find(|&block| self.counts(dev, block).is_some()) {
-            Some(first) => NextSlots::At(first, (blocks - first).min(self.store.chunk_blocks())),
+            Some(first) => {
+                let config = &self.store.config;
+                let together = config.blocks_together(config.page_offset(first));
+                NextSlots::At(first, (blocks - first).min(self.store.chunk_blocks()).min(together))
+            }
             None if until < blocks => NextSlots::Behind(until),
             None => NextSlots::None,
         }
