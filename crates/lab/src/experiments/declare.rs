@@ -1,5 +1,6 @@
 //! What an experiment is made of, as data: loads, grids of cells, quantities, what the paper has.
 
+use super::recorded::Recorded;
 use super::view::{Figures, Key, Label, View, percent};
 use crate::failure::Failure;
 use trace::Profile;
@@ -25,6 +26,7 @@ pub struct Experiment {
 }
 
 /// Cells that are run in the same way.
+#[derive(Clone, Copy)]
 pub struct Grid {
     /// Its name, which no other grid has.
     pub name: &'static str,
@@ -73,6 +75,8 @@ pub enum Engine {
     FreePlacement,
     /// The stripes that the load's writes touch between commits, without an engine.
     Stripes,
+    /// What WAS's table of hot chunks makes of the load's writes, without an engine.
+    Hotness,
     /// A function of the words.
     Reckoned(fn(&[&str]) -> Result<Figures, Failure>),
 }
@@ -89,6 +93,7 @@ impl Engine {
             Self::Disks => "writes by disk",
             Self::FreePlacement => "free placement",
             Self::Stripes => "stripes by interval",
+            Self::Hotness => "hot chunks",
             Self::Reckoned(_) => "reckoned",
         }
     }
@@ -176,6 +181,10 @@ pub enum Source {
         /// Requests at full length.
         count: u64,
     },
+    /// Stands for the traces of a folder, one load each.
+    Folder,
+    /// A trace of it.
+    Recorded(&'static Recorded),
 }
 
 /// Which requests of a load count.

@@ -1,8 +1,9 @@
 //! What a folder has of the declared cells.
 
-use super::cells::{cells, grids};
-use super::declare::Experiment;
+use super::cells::{cells, grids_over};
+use super::declare::{Experiment, Grid};
 use super::folder::{Build, Folder, Found, key_text};
+use super::recorded;
 use super::scale::Scale;
 use super::view::View;
 use crate::failure::Failure;
@@ -22,6 +23,8 @@ pub struct Results {
     pub seeds: Vec<u64>,
     /// What each seed counted.
     pub views: Vec<View>,
+    /// The declared grids, over the traces that cells replayed.
+    pub grids: Vec<&'static Grid>,
     /// Cells that are there, and that are declared, of all seeds.
     pub cells: (usize, usize),
 }
@@ -71,12 +74,15 @@ pub fn load(
     let seeds: Vec<u64> =
         of_run.iter().map(|found| found.seed).collect::<BTreeSet<_>>().into_iter().collect();
     let hosts = of_run.iter().map(|found| found.host.clone()).collect();
+    let traces = of_run.iter().filter_map(|found| found.trace.clone());
+    let traces = recorded::loads(recorded::distinct(traces).map_err(named)?);
+    let grids = grids_over(experiments.iter().copied(), &traces);
     let mut known: BTreeMap<(String, String), Found> =
         of_run.into_iter().map(|found| ((found.key.clone(), found.inputs.clone()), found)).collect();
     let mut other_builds = BTreeSet::new();
     let mut views: BTreeMap<u64, View> = seeds.iter().map(|&seed| (seed, View::default())).collect();
     let (mut there, mut declared) = (0, 0);
-    for grid in grids(experiments.iter().copied()) {
+    for &grid in &grids {
         for cell in cells(grid, scale, &seeds)? {
             declared += 1;
             let found = known.remove(&(key_text(&cell), cell.inputs()));
@@ -96,6 +102,7 @@ pub fn load(
         scale,
         seeds,
         views: views.into_values().collect(),
+        grids,
         cells: (there, declared),
     })
 }

@@ -1,0 +1,379 @@
+//! Traces that somebody has, as loads of experiments: a folder of them.
+//!
+//! A trace is known by its name and a hash of its requests, so cells of another trace of the same name are
+//! not taken for its own. Only its writes are replayed, rounded to chunks that are numbered without gaps:
+//! up to [`CHUNK_WRITES_MAX`] of them, again and again until its chunks were written [`DRIVES`] times over.
+//! What an array or SSD is sized by follows from the number of its chunks, so that traces of any length
+//! make one of the same shape collect.
+
+use super::declare::{Source, Workload};
+use super::scale::Scale;
+use crate::failure::Failure;
+use crate::trace::published::{HASH_START, hash_with};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use trace::{Op, ReadOptions, Request, TraceSequence};
+
+/// Bytes of a chunk.
+const CHUNK_BYTES: u64 = 4096;
+/// Chunk writes of a trace at most, at full length.
+const CHUNK_WRITES_MAX: u64 = 1_000_000;
+/// Chunk writes that a shorter run keeps at least.
+const CHUNK_WRITES_LEAST: u64 = 5000;
+/// Times that the chunks of a trace are written over.
+const DRIVES: u64 = 4;
+/// Traces that write fewer different chunks make no array of [`UNITS`] units.
+const CHUNKS_MIN: u64 = 1200;
+/// Data chunks of a stripe of the array.
+const COLUMNS: u64 = 6;
+/// Thousandths of the space that the chunks take: what is left is what elastic arrays of a fifth spare have.
+const USED_PERMILLE: u64 = 775;
+/// Chunks of a segment: volumes are whole ones.
+const SEGMENT_CHUNKS: u64 = 256;
+/// Units that an array or SSD has at least.
+const UNITS: u64 = 128;
+/// Rows of a unit of the array, and pages of a block of the SSD, at most; both at least.
+const ROWS_MAX: u64 = 64;
+const PAGES_MAX: u64 = 512;
+const ROWS_MIN: u64 = 2;
+/// A folder has no more.
+const TRACES_MAX: usize = 1000;
+
+/// A trace of a folder.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Recorded {
+    name: String,
+    /// Hash of all of its requests, cut or not.
+    hash: u64,
+    /// Writes that are replayed once.
+    writes: u64,
+    /// Chunks that they write.
+    chunk_writes: u64,
+    /// Different ones.
+    chunks: u64,
+    /// Where it is; nowhere if it is known from cells only.
+    paths: Vec<PathBuf>,
+}
+
+/// The traces of a folder, and why others are left out.
+pub struct Traces {
+    /// Those that can be replayed.
+    pub loads: Vec<&'static Workload>,
+    /// A line per file that is none.
+    pub left_out: Vec<String>,
+}
+
+impl Traces {
+    /// Reads a folder: each file is a trace, and each folder in it one whose files are read in the order of
+    /// their names.
+    pub fn of(folder: &Path, scale: Scale) -> Result<Self, Failure> {
+        let named = |what: &dyn std::fmt::Display| {
+            Failure::new(format!("--traces {}: {what}, expected a folder of traces", folder.display()))
+        };
+        let mut found = BTreeMap::new();
+        for path in listed(folder).map_err(|error| named(&error))? {
+            let paths = if path.is_dir() {
+                listed(&path).map_err(|error| named(&error))?
+            } else {
+                vec![path.clone()]
+            };
+            let name = name(&path);
+            if let Some(other) = found.insert(name.clone(), paths) {
+                let other = other.first().map_or_else(String::new, |path| path.display().to_string());
+                return Err(named(&format!("found {} and {other}, both called {name}", path.display())));
+            }
+        }
+        if found.len() > TRACES_MAX {
+            return Err(named(&format!("found {} files, more than {TRACES_MAX}", found.len())));
+        }
+        let (mut recorded, mut left_out) = (Vec::new(), Vec::new());
+        for (name, paths) in found {
+            match Recorded::read(&name, paths, scale) {
+                Ok((trace, _)) => recorded.push(trace),
+                Err(failure) => left_out.push(format!("{name}: {failure}")),
+            }
+        }
+        if recorded.is_empty() {
+            let reasons =
+                if left_out.is_empty() { String::new() } else { format!(" ({})", left_out.join("; ")) };
+            return Err(named(&format!("found no trace that can be replayed{reasons}")));
+        }
+        Ok(Self { loads: loads(recorded), left_out })
+    }
+}
+
+/// What a folder has that is not hidden, by name.
+fn listed(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with('.') {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The name without what says format and compression; what filters and tables could not hold is replaced.
+fn name(path: &Path) -> String {
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let plain = [".zst", ".gz", ".xz"].iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(&file);
+    let stem = if path.is_dir() { plain } else { plain.rsplit_once('.').map_or(plain, |(stem, _)| stem) };
+    let keeps = |letter: char| letter.is_ascii_alphanumeric() || "._-+".contains(letter);
+    stem.chars().map(|letter| if keeps(letter) { letter } else { '-' }).collect()
+}
+
+/// As loads that live as long as the program: their names are labels of cells, which do.
+pub fn loads(recorded: Vec<Recorded>) -> Vec<&'static Workload> {
+    let load = |trace: Recorded| -> &'static Workload {
+        let trace: &'static Recorded = Box::leak(Box::new(trace));
+        Box::leak(Box::new(Workload { name: &trace.name, source: Source::Recorded(trace) }))
+    };
+    recorded.into_iter().map(load).collect()
+}
+
+impl Recorded {
+    fn read(name: &str, paths: Vec<PathBuf>, scale: Scale) -> Result<(Self, Vec<Request>), Failure> {
+        let most = scale.of(CHUNK_WRITES_MAX, CHUNK_WRITES_LEAST);
+        let (mut hash, mut chunk_writes) = (HASH_START, 0);
+        let mut writes: Vec<Request> = Vec::new();
+        for request in TraceSequence::open(&paths, &ReadOptions::default())? {
+            let request = request?;
+            hash = hash_with(hash, &request);
+            if request.op == Op::Write && request.length_bytes > 0 && chunk_writes < most {
+                let touched = request.chunks(CHUNK_BYTES);
+                chunk_writes += touched.end - touched.start;
+                writes.push(request);
+            }
+        }
+        let chunks = number(&mut writes);
+        let trace = Self {
+            name: name.to_owned(),
+            hash,
+            writes: u64::try_from(writes.len())?,
+            chunk_writes,
+            chunks,
+            paths,
+        };
+        if chunks < CHUNKS_MIN {
+            return Err(Failure::new(format!(
+                "found writes to {chunks} different chunks, expected {CHUNKS_MIN} at least"
+            )));
+        }
+        Ok((trace, writes))
+    }
+
+    /// Its writes, as often as they are replayed.
+    pub fn requests(&self, scale: Scale) -> Result<Vec<Request>, Failure> {
+        if self.paths.is_empty() {
+            return Err(Failure::new(format!(
+                "{}: found no --traces, expected the folder of this trace",
+                self.name
+            )));
+        }
+        let (again, once) = Self::read(&self.name, self.paths.clone(), scale)?;
+        if again != *self {
+            return Err(Failure::new(format!(
+                "{}: found requests with hash {:016x}, expected {:016x}: the file was changed meanwhile",
+                self.name, again.hash, self.hash
+            )));
+        }
+        let times = || once.iter().map(|request| request.time_us);
+        let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+        // Without times the clock stands still in every pass.
+        let period_us = if last > first { last - first + 1 } else { 0 };
+        let passes = (DRIVES * self.chunks).div_ceil(self.chunk_writes.max(1)).max(1);
+        let pass = |pass: u64| {
+            once.iter()
+                .map(move |request| Request { time_us: request.time_us + pass * period_us, ..*request })
+        };
+        Ok((0..passes).flat_map(pass).collect())
+    }
+
+    /// What it sets for words in braces.
+    pub fn sets(&self) -> Vec<(&'static str, String)> {
+        let unit = |chunks: u64, most: u64| {
+            let units = (chunks / UNITS).max(ROWS_MIN);
+            // The largest power of two that is not above it.
+            (1 << units.ilog2()).clamp(ROWS_MIN, most)
+        };
+        // As a replay counts a footprint.
+        let footprint = self.chunks.next_multiple_of(SEGMENT_CHUNKS);
+        let rows = (footprint * 1000).div_ceil(USED_PERMILLE * COLUMNS);
+        let unit_rows = unit(rows, ROWS_MAX);
+        let numbers = [
+            ("unit-rows", unit_rows),
+            ("unit", unit_rows * COLUMNS),
+            ("device-kib", rows.next_multiple_of(unit_rows) * CHUNK_BYTES / 1024),
+            ("block-pages", unit(self.chunks, PAGES_MAX)),
+            ("logical-kib", self.chunks * CHUNK_BYTES / 1024),
+            ("pass", self.writes),
+        ];
+        let mut sets = vec![("trace", self.name.clone())];
+        sets.extend(numbers.map(|(name, number)| (name, number.to_string())));
+        sets
+    }
+
+    /// What its cells depend on; not where it is.
+    pub fn inputs(&self) -> String {
+        format!(
+            "trace with hash {:016x}, {} writes of {} chunks, {} different ones, over {DRIVES} times",
+            self.hash, self.writes, self.chunk_writes, self.chunks
+        )
+    }
+
+    /// For the files of its cells.
+    pub fn json(&self) -> Value {
+        json!({
+            "name": self.name, "hash": format!("{:016x}", self.hash), "writes": self.writes,
+            "chunk_writes": self.chunk_writes, "chunks": self.chunks,
+        })
+    }
+
+    /// As a cell's file has it.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        let number = |key: &str| value[key].as_u64();
+        Some(Self {
+            name: value["name"].as_str()?.to_owned(),
+            hash: u64::from_str_radix(value["hash"].as_str()?, 16).ok()?,
+            writes: number("writes")?,
+            chunk_writes: number("chunk_writes")?,
+            chunks: number("chunks").filter(|&chunks| chunks >= CHUNKS_MIN)?,
+            paths: Vec::new(),
+        })
+    }
+}
+
+/// Of cells: each trace once. Two of one name would share the rows of a table.
+pub fn distinct(all: impl IntoIterator<Item = Recorded>) -> Result<Vec<Recorded>, String> {
+    let mut known: BTreeMap<String, Recorded> = BTreeMap::new();
+    for trace in all {
+        match known.get(&trace.name) {
+            Some(other) if *other != trace => {
+                return Err(format!(
+                    "found cells of two traces called {} (hashes {:016x} and {:016x}), expected one",
+                    trace.name, other.hash, trace.hash
+                ));
+            }
+            Some(_) => {}
+            None => {
+                known.insert(trace.name.clone(), trace);
+            }
+        }
+    }
+    Ok(known.into_values().collect())
+}
+
+/// Numbers the chunks that these writes touch without gaps, in the order of devices and addresses, so that
+/// what was sequential stays so; how many there are.
+fn number(writes: &mut [Request]) -> u64 {
+    let touched = |request: &Request| {
+        let dev = request.dev;
+        request.chunks(CHUNK_BYTES).map(move |chunk| (dev, chunk))
+    };
+    let places: Vec<(u32, u64)> =
+        writes.iter().flat_map(touched).collect::<BTreeSet<_>>().into_iter().collect();
+    let count = |number: usize| u64::try_from(number).expect("an index fits 64 bits");
+    for request in writes {
+        let chunks = request.chunks(CHUNK_BYTES);
+        let place = places.partition_point(|place| *place < (request.dev, chunks.start));
+        *request = Request {
+            dev: 0,
+            offset_bytes: count(place) * CHUNK_BYTES,
+            length_bytes: (chunks.end - chunks.start) * CHUNK_BYTES,
+            ..*request
+        };
+    }
+    count(places.len())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+    use super::*;
+
+    fn full() -> Scale {
+        "1".parse().unwrap()
+    }
+
+    /// `count` writes of a chunk, each further than the last one, from a microsecond to the next.
+    fn text(count: u64) -> String {
+        let lines = (0..count).map(|index| format!("{index},0,W,{},4096\n", index * 12_288));
+        format!("ts_us,dev,op,offset,len\n{}", lines.collect::<String>())
+    }
+
+    #[test]
+    fn a_trace_is_numbered_without_gaps_and_repeated_at_later_times() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("long one.csv"), text(1500)).unwrap();
+        std::fs::write(folder.path().join("short.csv"), text(10)).unwrap();
+        std::fs::write(folder.path().join("README.md"), "no trace\n").unwrap();
+        let traces = Traces::of(folder.path(), full()).unwrap();
+        let left_out: Vec<&str> = traces.left_out.iter().filter_map(|line| line.split(':').next()).collect();
+        assert_eq!(left_out, ["README", "short"]);
+        let [load] = traces.loads[..] else { panic!("{}", traces.loads.len()) };
+        assert_eq!(load.name, "long-one");
+        let (requests, _) = load.requests(full(), 1).unwrap();
+        // Each chunk is written once, so it takes four passes.
+        assert_eq!(requests.len(), 6000);
+        let at = |index: usize| (requests[index].time_us, requests[index].offset_bytes / CHUNK_BYTES);
+        assert_eq!(
+            [at(0), at(1), at(1499), at(1500), at(5999)],
+            [(0, 0), (1, 1), (1499, 1499), (1500, 0), (5999, 1499)]
+        );
+        let sets = load.sets(full());
+        let set = |name: &str| sets.iter().find(|(known, _)| *known == name).unwrap().1.as_str();
+        // 1,536 chunks in 331 rows of six, 77.5 % full; units of two rows, as 128 of four would be more.
+        assert_eq!((set("unit-rows"), set("device-kib"), set("block-pages")), ("2", "1328", "8"));
+    }
+
+    #[test]
+    fn files_of_a_folder_are_one_trace_and_a_changed_one_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let joined = folder.path().join("joined");
+        std::fs::create_dir(&joined).unwrap();
+        std::fs::write(joined.join("1.csv"), text(1000)).unwrap();
+        std::fs::write(joined.join("2.csv"), text(1300)).unwrap();
+        let traces = Traces::of(folder.path(), full()).unwrap();
+        let [load] = traces.loads[..] else { panic!("{}", traces.loads.len()) };
+        assert!(
+            load.inputs().contains(" 2300 writes of 2300 chunks, 1300 different ones"),
+            "{}",
+            load.inputs()
+        );
+        std::fs::write(joined.join("2.csv"), text(1301)).unwrap();
+        let error = load.requests(full(), 1).unwrap_err().to_string();
+        assert!(error.contains("the file was changed meanwhile"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_without_traces_is_refused_and_names_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |path: &Path| Traces::of(path, full()).err().unwrap().to_string();
+        assert!(refused(folder.path()).contains("found no trace that can be replayed, expected"));
+        std::fs::write(folder.path().join("a.csv"), text(3)).unwrap();
+        assert!(refused(folder.path()).contains("(a: found writes to 3 different chunks, expected 1200"));
+        std::fs::write(folder.path().join("a.spc"), "0,1,4096,W,0.0\n").unwrap();
+        assert!(refused(folder.path()).contains("both called a"));
+        assert!(refused(&folder.path().join("none")).starts_with("--traces "));
+    }
+
+    #[test]
+    fn cells_of_two_traces_of_one_name_are_told_apart() {
+        let one = Recorded {
+            name: "a".to_owned(),
+            hash: 1,
+            writes: 5,
+            chunk_writes: 5000,
+            chunks: 2000,
+            paths: Vec::new(),
+        };
+        assert_eq!(Recorded::from_json(&one.json()), Some(one.clone()));
+        let other = Recorded { hash: 2, ..one.clone() };
+        assert_eq!(distinct([one.clone(), one.clone()]).unwrap(), [one.clone()]);
+        assert!(distinct([one, other]).unwrap_err().contains("two traces called a"));
+    }
+}
