@@ -20,23 +20,24 @@ const CHUNK_BYTES: u64 = 4096;
 /// Chunk writes of a trace at most, at full length.
 const CHUNK_WRITES_MAX: u64 = 1_000_000;
 /// Chunk writes that a shorter run keeps at least.
-const CHUNK_WRITES_LEAST: u64 = 5000;
+const CHUNK_WRITES_LEAST: u64 = 10_000;
 /// Times that the chunks of a trace are written over.
 const DRIVES: u64 = 4;
 /// Traces that write fewer different chunks make no array of [`UNITS`] units.
-const CHUNKS_MIN: u64 = 1200;
+const CHUNKS_MIN: u64 = 3600;
 /// Data chunks of a stripe of the array.
 const COLUMNS: u64 = 6;
-/// Thousandths of the space that the chunks take: what is left is what elastic arrays of a fifth spare have.
-const USED_PERMILLE: u64 = 775;
+/// Thousandths of the space that the chunks take: as much as arrays of the least units leave to volumes.
+const USED_PERMILLE: u64 = 720;
 /// Chunks of a segment: volumes are whole ones.
 const SEGMENT_CHUNKS: u64 = 256;
 /// Units that an array or SSD has at least.
-const UNITS: u64 = 128;
-/// Rows of a unit of the array, and pages of a block of the SSD, at most; both at least.
+const UNITS: u64 = 104;
+/// Rows of a unit of the array, and pages of a block of the SSD, at most; both at least. Elastic arrays lose
+/// a row of each unit to what is yet to be written.
 const ROWS_MAX: u64 = 64;
 const PAGES_MAX: u64 = 512;
-const ROWS_MIN: u64 = 2;
+const ROWS_MIN: u64 = 8;
 /// A folder has no more.
 const TRACES_MAX: usize = 1000;
 
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn a_trace_is_numbered_without_gaps_and_repeated_at_later_times() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("long one.csv"), text(1500)).unwrap();
+        std::fs::write(folder.path().join("long one.csv"), text(4000)).unwrap();
         std::fs::write(folder.path().join("short.csv"), text(10)).unwrap();
         std::fs::write(folder.path().join("README.md"), "no trace\n").unwrap();
         let traces = Traces::of(folder.path(), full()).unwrap();
@@ -318,16 +319,16 @@ mod tests {
         assert_eq!(load.name, "long-one");
         let (requests, _) = load.requests(full(), 1).unwrap();
         // Each chunk is written once, so it takes four passes.
-        assert_eq!(requests.len(), 6000);
+        assert_eq!(requests.len(), 16_000);
         let at = |index: usize| (requests[index].time_us, requests[index].offset_bytes / CHUNK_BYTES);
         assert_eq!(
-            [at(0), at(1), at(1499), at(1500), at(5999)],
-            [(0, 0), (1, 1), (1499, 1499), (1500, 0), (5999, 1499)]
+            [at(0), at(1), at(3999), at(4000), at(15_999)],
+            [(0, 0), (1, 1), (3999, 3999), (4000, 0), (15_999, 3999)]
         );
         let sets = load.sets(full());
         let set = |name: &str| sets.iter().find(|(known, _)| *known == name).unwrap().1.as_str();
-        // 1,536 chunks in 331 rows of six, 77.5 % full; units of two rows, as 128 of four would be more.
-        assert_eq!((set("unit-rows"), set("device-kib"), set("block-pages")), ("2", "1328", "8"));
+        // 4,096 chunks in 949 rows of six, 72 % full; units of eight rows, as 104 of sixteen would be more.
+        assert_eq!((set("unit-rows"), set("device-kib"), set("block-pages")), ("8", "3808", "32"));
     }
 
     #[test]
@@ -335,16 +336,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let joined = folder.path().join("joined");
         std::fs::create_dir(&joined).unwrap();
-        std::fs::write(joined.join("1.csv"), text(1000)).unwrap();
-        std::fs::write(joined.join("2.csv"), text(1300)).unwrap();
+        std::fs::write(joined.join("1.csv"), text(3000)).unwrap();
+        std::fs::write(joined.join("2.csv"), text(3700)).unwrap();
         let traces = Traces::of(folder.path(), full()).unwrap();
         let [load] = traces.loads[..] else { panic!("{}", traces.loads.len()) };
         assert!(
-            load.inputs().contains(" 2300 writes of 2300 chunks, 1300 different ones"),
+            load.inputs().contains(" 6700 writes of 6700 chunks, 3700 different ones"),
             "{}",
             load.inputs()
         );
-        std::fs::write(joined.join("2.csv"), text(1301)).unwrap();
+        std::fs::write(joined.join("2.csv"), text(3701)).unwrap();
         let error = load.requests(full(), 1).unwrap_err().to_string();
         assert!(error.contains("the file was changed meanwhile"), "{error}");
     }
@@ -355,7 +356,7 @@ mod tests {
         let refused = |path: &Path| Traces::of(path, full()).err().unwrap().to_string();
         assert!(refused(folder.path()).contains("found no trace that can be replayed, expected"));
         std::fs::write(folder.path().join("a.csv"), text(3)).unwrap();
-        assert!(refused(folder.path()).contains("(a: found writes to 3 different chunks, expected 1200"));
+        assert!(refused(folder.path()).contains("(a: found writes to 3 different chunks, expected 3600"));
         std::fs::write(folder.path().join("a.spc"), "0,1,4096,W,0.0\n").unwrap();
         assert!(refused(folder.path()).contains("both called a"));
         assert!(refused(&folder.path().join("none")).starts_with("--traces "));

@@ -68,7 +68,7 @@ pub static SSD: Grid = Grid {
     name: "real-traces-ssd",
     engine: Engine::Flash,
     loads: stock::OF_FOLDER,
-    words: "--workload {trace} --logical-size {logical-kib}KiB --spare 1.29 --pages-per-block {block-pages} --warmup 1 --drive-writes 3",
+    words: "--workload {trace} --logical-size {logical-kib}KiB --spare 1.39 --pages-per-block {block-pages} --warmup 1 --drive-writes 3",
     axes: &[Axis { name: "row", points: POLICIES }],
     without: &[],
     scaled: &[],

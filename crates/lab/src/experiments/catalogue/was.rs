@@ -235,7 +235,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         setup: "WAS's array on null devices, one request at a time, at the times of the trace. Beside the paper's schemes the same with full \
                 stripes, with collected chunks in units of their own, by HCA, by SepBIT, by MiDAS, and by cost-benefit. Beside it ours on the configurations of public simulators. The paper's model of what \
                 collecting a unit costs (W-37) is beside. Traces of a folder (`--traces DIR`): their writes, a million chunks at most, over and over \
-                until each chunk was written four times, on arrays and SSDs of which they take 77.5 %.",
+                until each chunk was written four times, on arrays and SSDs of which they take 72 %.",
         grids: &[&PLACEMENT, &COLLECTION_COST, &PUBLIC_SIMULATORS, &real::ARRAY, &real::SSD, &real::HOTNESS],
         plots: &[
             Plot {
