@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use trace::{Op, PrepareOptions, StatsCollector, StatsOptions, compare, prepare_slice};
 
 /// What says how long the machine took, and where: no part of what a cell comes to.
-const NOT_COUNTED: [&str; 12] = [
+const NOT_COUNTED: [&str; 13] = [
     "seconds",
     "requests_per_second",
     "latency_us",
@@ -28,6 +28,7 @@ const NOT_COUNTED: [&str; 12] = [
     "seed",
     "version",
     "synthetic",
+    "series",
     "verify",
 ];
 

@@ -169,6 +169,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         recovery,
         check: _,
         cells: _,
+        rows: _,
         plot: _,
         json: _,
     } = arguments;
