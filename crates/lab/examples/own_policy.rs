@@ -100,7 +100,7 @@ fn run(placement: Box<dyn Placement>) -> Result<StoreCounts, Box<dyn Error>> {
     Ok(store.counts())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub fn main() -> Result<(), Box<dyn Error>> {
     let built_in = PlacementOptions::new(PlacementKind::SepBit, 1).build()?;
     let (own, ours) = (run(Box::new(OwnSepBit::default()))?, run(built_in)?);
     for (name, counts) in [("own", own), ("built-in", ours)] {
