@@ -100,6 +100,7 @@ fn run(placement: Box<dyn Placement>) -> Result<StoreCounts, Box<dyn Error>> {
     Ok(store.counts())
 }
 
+/// Runs the policy beside the built-in one; fails if their counts differ.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let built_in = PlacementOptions::new(PlacementKind::SepBit, 1).build()?;
     let (own, ours) = (run(Box::new(OwnSepBit::default()))?, run(built_in)?);

@@ -374,7 +374,7 @@ mod tests {
         };
         assert_eq!(Recorded::from_json(&one.json()), Some(one.clone()));
         let other = Recorded { hash: 2, ..one.clone() };
-        assert_eq!(distinct([one.clone(), one.clone()]).unwrap(), [one.clone()]);
+        assert_eq!(distinct(vec![one.clone(); 2]).unwrap().len(), 1);
         assert!(distinct([one, other]).unwrap_err().contains("two traces called a"));
     }
 }

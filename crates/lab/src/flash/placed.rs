@@ -96,7 +96,9 @@ pub fn measure(
         }
         Source::Trace(path) => match memory {
             Some(memory) => recorded(memory.requests.iter().copied().map(Ok), path)?,
-            None => recorded(TraceSequence::open(&[path.clone()], &ReadOptions::default())?, path)?,
+            None => {
+                recorded(TraceSequence::open(std::slice::from_ref(path), &ReadOptions::default())?, path)?
+            }
         },
     };
     let options = PlacementOptions {
