@@ -5,7 +5,7 @@
 //! what overlapping writes in flight leave behind is for a device to choose.
 
 use super::progress::Progress;
-use super::series::{Every, Moment, Row, Series};
+use super::series::{Done, Every, Moment, Row, Series};
 use super::verify::{Initially, Verifier};
 use crate::failure::Failure;
 use crate::subject::target::{Finished, Part, Target};
@@ -63,6 +63,12 @@ pub struct Outcome {
     pub seconds: f64,
     /// Of all requests, in nanoseconds.
     pub latency: Histogram<u64>,
+}
+
+impl Outcome {
+    fn done(&self) -> Done {
+        Done { requests: self.requests, chunks_written: self.chunks_written, chunks_read: self.chunks_read }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -145,7 +151,7 @@ impl<'a> Driver<'a> {
     pub fn take_series(&mut self, pace: Pace, outcome: &Outcome) -> Result<Vec<Row>, Failure> {
         let now = self.clock_of(pace);
         match self.series.take() {
-            Some(series) => series.finish(self.moment(now), outcome),
+            Some(series) => series.finish(self.moment(now), outcome.done()),
             None => Ok(Vec::new()),
         }
     }
@@ -172,8 +178,8 @@ impl<'a> Driver<'a> {
     fn row(&mut self, pace: Pace, outcome: &Outcome) -> Result<(), Failure> {
         let Some(mut series) = self.series.take() else { return Ok(()) };
         let now = self.clock_of(pace);
-        if series.is_due(now, outcome) {
-            series.end_row(self.moment(now), outcome)?;
+        if series.is_due(now, outcome.done()) {
+            series.end_row(self.moment(now), outcome.done())?;
         }
         self.series = Some(series);
         Ok(())

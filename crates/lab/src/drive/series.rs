@@ -1,7 +1,6 @@
 //! A run as a series of rows (`--interval`): what was done since the row before, so that sums of rows are
 //! the totals of the run.
 
-use super::driver::Outcome;
 use crate::failure::Failure;
 use crate::number::float;
 use crate::outfile::OutFile;
@@ -129,22 +128,15 @@ pub struct Moment {
     pub free_chunks: Option<u64>,
 }
 
-/// What the queue has done.
+/// What the queue has done so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Done {
-    requests: u64,
-    chunks_written: u64,
-    chunks_read: u64,
-}
-
-impl Done {
-    fn of(outcome: &Outcome) -> Self {
-        Self {
-            requests: outcome.requests,
-            chunks_written: outcome.chunks_written,
-            chunks_read: outcome.chunks_read,
-        }
-    }
+pub struct Done {
+    /// Requests.
+    pub requests: u64,
+    /// Chunks that writes touched.
+    pub chunks_written: u64,
+    /// Chunks that reads touched.
+    pub chunks_read: u64,
 }
 
 /// See the module's documentation.
@@ -184,15 +176,15 @@ impl Series {
     }
 
     /// Whether a row ends here.
-    pub fn is_due(&self, now_ns: u64, outcome: &Outcome) -> bool {
+    pub fn is_due(&self, now_ns: u64, done: Done) -> bool {
         match self.every {
-            Every::Requests(count) => outcome.requests - self.done.requests >= count,
+            Every::Requests(count) => done.requests - self.done.requests >= count,
             Every::Nanoseconds(_) => now_ns >= self.due_ns,
         }
     }
 
     /// Ends a row.
-    pub fn end_row(&mut self, now: Moment, outcome: &Outcome) -> Result<(), Failure> {
+    pub fn end_row(&mut self, now: Moment, done: Done) -> Result<(), Failure> {
         if self.rows.len() == ROWS_MAX {
             return Err(Failure::new(format!(
                 "--interval: found more than {ROWS_MAX} rows, expected a longer one"
@@ -202,7 +194,6 @@ impl Series {
             let passed = now.now_ns.saturating_sub(self.start_ns) / ns;
             self.due_ns = self.start_ns.saturating_add((passed + 1).saturating_mul(ns));
         }
-        let done = Done::of(outcome);
         self.rows.push(self.row(&now, done));
         self.latency.reset();
         (self.last, self.done) = (now, done);
@@ -210,8 +201,8 @@ impl Series {
     }
 
     /// All rows; what happened since the last one is one more.
-    pub fn finish(mut self, now: Moment, outcome: &Outcome) -> Result<Vec<Row>, Failure> {
-        self.end_row(now, outcome)?;
+    pub fn finish(mut self, now: Moment, done: Done) -> Result<Vec<Row>, Failure> {
+        self.end_row(now, done)?;
         Ok(self.rows)
     }
 

@@ -17,6 +17,7 @@ mod recorded;
 mod report;
 mod results;
 mod scale;
+mod traces;
 mod verdict;
 mod view;
 mod work;
@@ -33,10 +34,10 @@ use comfy_table::{CellAlignment, Table, presets};
 use declare::Experiment;
 use folder::Folder;
 use node::output;
-use recorded::Traces;
 use report::Report;
 use scale::Scale;
 use std::path::PathBuf;
+use traces::Traces;
 
 /// Options of `lab`.
 #[derive(Args, Debug)]

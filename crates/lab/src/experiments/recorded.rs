@@ -1,4 +1,4 @@
-//! Traces that somebody has, as loads of experiments: a folder of them.
+//! A trace that somebody has, as it is replayed by experiments.
 //!
 //! A trace is known by its name and a hash of its requests, so cells of another trace of the same name are
 //! not taken for its own. Only its writes are replayed, rounded to chunks that are numbered without gaps:
@@ -6,17 +6,16 @@
 //! What an array or SSD is sized by follows from the number of its chunks, so that traces of any length
 //! make one of the same shape collect.
 
-use super::declare::{Source, Workload};
 use super::scale::Scale;
 use crate::failure::Failure;
 use crate::trace::published::{HASH_START, hash_with};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use trace::{Op, ReadOptions, Request, TraceSequence};
 
 /// Bytes of a chunk.
-const CHUNK_BYTES: u64 = 4096;
+pub const CHUNK_BYTES: u64 = 4096;
 /// Chunk writes of a trace at most, at full length.
 const CHUNK_WRITES_MAX: u64 = 1_000_000;
 /// Chunk writes that a shorter run keeps at least.
@@ -38,9 +37,6 @@ const UNITS: u64 = 104;
 const ROWS_MAX: u64 = 64;
 const PAGES_MAX: u64 = 512;
 const ROWS_MIN: u64 = 8;
-/// A folder has no more.
-const TRACES_MAX: usize = 1000;
-
 /// A trace of a folder.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Recorded {
@@ -57,86 +53,9 @@ pub struct Recorded {
     paths: Vec<PathBuf>,
 }
 
-/// The traces of a folder, and why others are left out.
-pub struct Traces {
-    /// Those that can be replayed.
-    pub loads: Vec<&'static Workload>,
-    /// A line per file that is none.
-    pub left_out: Vec<String>,
-}
-
-impl Traces {
-    /// Reads a folder: each file is a trace, and each folder in it one whose files are read in the order of
-    /// their names.
-    pub fn of(folder: &Path, scale: Scale) -> Result<Self, Failure> {
-        let named = |what: &dyn std::fmt::Display| {
-            Failure::new(format!("--traces {}: {what}, expected a folder of traces", folder.display()))
-        };
-        let mut found = BTreeMap::new();
-        for path in listed(folder).map_err(|error| named(&error))? {
-            let paths = if path.is_dir() {
-                listed(&path).map_err(|error| named(&error))?
-            } else {
-                vec![path.clone()]
-            };
-            let name = name(&path);
-            if let Some(other) = found.insert(name.clone(), paths) {
-                let other = other.first().map_or_else(String::new, |path| path.display().to_string());
-                return Err(named(&format!("found {} and {other}, both called {name}", path.display())));
-            }
-        }
-        if found.len() > TRACES_MAX {
-            return Err(named(&format!("found {} files, more than {TRACES_MAX}", found.len())));
-        }
-        let (mut recorded, mut left_out) = (Vec::new(), Vec::new());
-        for (name, paths) in found {
-            match Recorded::read(&name, paths, scale) {
-                Ok((trace, _)) => recorded.push(trace),
-                Err(failure) => left_out.push(format!("{name}: {failure}")),
-            }
-        }
-        if recorded.is_empty() {
-            let reasons =
-                if left_out.is_empty() { String::new() } else { format!(" ({})", left_out.join("; ")) };
-            return Err(named(&format!("found no trace that can be replayed{reasons}")));
-        }
-        Ok(Self { loads: loads(recorded), left_out })
-    }
-}
-
-/// What a folder has that is not hidden, by name.
-fn listed(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if !entry.file_name().to_string_lossy().starts_with('.') {
-            paths.push(entry.path());
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-/// The name without what says format and compression; what filters and tables could not hold is replaced.
-fn name(path: &Path) -> String {
-    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let plain = [".zst", ".gz", ".xz"].iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(&file);
-    let stem = if path.is_dir() { plain } else { plain.rsplit_once('.').map_or(plain, |(stem, _)| stem) };
-    let keeps = |letter: char| letter.is_ascii_alphanumeric() || "._-+".contains(letter);
-    stem.chars().map(|letter| if keeps(letter) { letter } else { '-' }).collect()
-}
-
-/// As loads that live as long as the program: their names are labels of cells, which do.
-pub fn loads(recorded: Vec<Recorded>) -> Vec<&'static Workload> {
-    let load = |trace: Recorded| -> &'static Workload {
-        let trace: &'static Recorded = Box::leak(Box::new(trace));
-        Box::leak(Box::new(Workload { name: &trace.name, source: Source::Recorded(trace) }))
-    };
-    recorded.into_iter().map(load).collect()
-}
-
 impl Recorded {
-    fn read(name: &str, paths: Vec<PathBuf>, scale: Scale) -> Result<(Self, Vec<Request>), Failure> {
+    /// Reads it; its writes once, as they are replayed.
+    pub fn read(name: &str, paths: Vec<PathBuf>, scale: Scale) -> Result<(Self, Vec<Request>), Failure> {
         let most = scale.of(CHUNK_WRITES_MAX, CHUNK_WRITES_LEAST);
         let (mut hash, mut chunk_writes) = (HASH_START, 0);
         let mut writes: Vec<Request> = Vec::new();
@@ -225,6 +144,11 @@ impl Recorded {
         )
     }
 
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// For the files of its cells.
     pub fn json(&self) -> Value {
         json!({
@@ -296,72 +220,6 @@ mod tests {
 
     use super::*;
 
-    fn full() -> Scale {
-        "1".parse().unwrap()
-    }
-
-    /// `count` writes of a chunk, each further than the last one, from a microsecond to the next.
-    fn text(count: u64) -> String {
-        let lines = (0..count).map(|index| format!("{index},0,W,{},4096\n", index * 12_288));
-        format!("ts_us,dev,op,offset,len\n{}", lines.collect::<String>())
-    }
-
-    #[test]
-    fn a_trace_is_numbered_without_gaps_and_repeated_at_later_times() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("long one.csv"), text(4000)).unwrap();
-        std::fs::write(folder.path().join("short.csv"), text(10)).unwrap();
-        std::fs::write(folder.path().join("README.md"), "no trace\n").unwrap();
-        let traces = Traces::of(folder.path(), full()).unwrap();
-        let left_out: Vec<&str> = traces.left_out.iter().filter_map(|line| line.split(':').next()).collect();
-        assert_eq!(left_out, ["README", "short"]);
-        let [load] = traces.loads[..] else { panic!("{}", traces.loads.len()) };
-        assert_eq!(load.name, "long-one");
-        let (requests, _) = load.requests(full(), 1).unwrap();
-        // Each chunk is written once, so it takes four passes.
-        assert_eq!(requests.len(), 16_000);
-        let at = |index: usize| (requests[index].time_us, requests[index].offset_bytes / CHUNK_BYTES);
-        assert_eq!(
-            [at(0), at(1), at(3999), at(4000), at(15_999)],
-            [(0, 0), (1, 1), (3999, 3999), (4000, 0), (15_999, 3999)]
-        );
-        let sets = load.sets(full());
-        let set = |name: &str| sets.iter().find(|(known, _)| *known == name).unwrap().1.as_str();
-        // 4,096 chunks in 949 rows of six, 72 % full; units of eight rows, as 104 of sixteen would be more.
-        assert_eq!((set("unit-rows"), set("device-kib"), set("block-pages")), ("8", "3808", "32"));
-    }
-
-    #[test]
-    fn files_of_a_folder_are_one_trace_and_a_changed_one_is_noticed() {
-        let folder = tempfile::tempdir().unwrap();
-        let joined = folder.path().join("joined");
-        std::fs::create_dir(&joined).unwrap();
-        std::fs::write(joined.join("1.csv"), text(3000)).unwrap();
-        std::fs::write(joined.join("2.csv"), text(3700)).unwrap();
-        let traces = Traces::of(folder.path(), full()).unwrap();
-        let [load] = traces.loads[..] else { panic!("{}", traces.loads.len()) };
-        assert!(
-            load.inputs().contains(" 6700 writes of 6700 chunks, 3700 different ones"),
-            "{}",
-            load.inputs()
-        );
-        std::fs::write(joined.join("2.csv"), text(3701)).unwrap();
-        let error = load.requests(full(), 1).unwrap_err().to_string();
-        assert!(error.contains("the file was changed meanwhile"), "{error}");
-    }
-
-    #[test]
-    fn a_folder_without_traces_is_refused_and_names_why() {
-        let folder = tempfile::tempdir().unwrap();
-        let refused = |path: &Path| Traces::of(path, full()).err().unwrap().to_string();
-        assert!(refused(folder.path()).contains("found no trace that can be replayed, expected"));
-        std::fs::write(folder.path().join("a.csv"), text(3)).unwrap();
-        assert!(refused(folder.path()).contains("(a: found writes to 3 different chunks, expected 3600"));
-        std::fs::write(folder.path().join("a.spc"), "0,1,4096,W,0.0\n").unwrap();
-        assert!(refused(folder.path()).contains("both called a"));
-        assert!(refused(&folder.path().join("none")).starts_with("--traces "));
-    }
-
     #[test]
     fn cells_of_two_traces_of_one_name_are_told_apart() {
         let one = Recorded {
@@ -369,7 +227,7 @@ mod tests {
             hash: 1,
             writes: 5,
             chunk_writes: 5000,
-            chunks: 2000,
+            chunks: 4000,
             paths: Vec::new(),
         };
         assert_eq!(Recorded::from_json(&one.json()), Some(one.clone()));

@@ -5,6 +5,7 @@ use super::declare::{Experiment, Grid};
 use super::folder::{Build, Folder, Found, key_text};
 use super::recorded;
 use super::scale::Scale;
+use super::traces;
 use super::view::View;
 use crate::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,9 +75,9 @@ pub fn load(
     let seeds: Vec<u64> =
         of_run.iter().map(|found| found.seed).collect::<BTreeSet<_>>().into_iter().collect();
     let hosts = of_run.iter().map(|found| found.host.clone()).collect();
-    let traces = of_run.iter().filter_map(|found| found.trace.clone());
-    let traces = recorded::loads(recorded::distinct(traces).map_err(named)?);
-    let grids = grids_over(experiments.iter().copied(), &traces);
+    let replayed = of_run.iter().filter_map(|found| found.trace.clone());
+    let loads = traces::loads(recorded::distinct(replayed).map_err(named)?);
+    let grids = grids_over(experiments.iter().copied(), &loads);
     let mut known: BTreeMap<(String, String), Found> =
         of_run.into_iter().map(|found| ((found.key.clone(), found.inputs.clone()), found)).collect();
     let mut other_builds = BTreeSet::new();
