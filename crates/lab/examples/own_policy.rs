@@ -100,7 +100,8 @@ fn run(placement: Box<dyn Placement>) -> Result<StoreCounts, Box<dyn Error>> {
     Ok(store.counts())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+/// Runs the policy beside the built-in one; fails if their counts differ.
+pub fn main() -> Result<(), Box<dyn Error>> {
     let built_in = PlacementOptions::new(PlacementKind::SepBit, 1).build()?;
     let (own, ours) = (run(Box::new(OwnSepBit::default()))?, run(built_in)?);
     for (name, counts) in [("own", own), ("built-in", ours)] {

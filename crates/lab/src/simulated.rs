@@ -15,7 +15,7 @@
 
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Stream};
 use device::{NullOptions, NullSet};
-use flash::{Device, OutOfRange, Tag};
+use flash::{Counters, Device, OutOfRange, Tag};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -115,6 +115,12 @@ impl SimulatedSet {
     /// A member's device.
     pub fn device(&self, dev: DevIndex) -> Option<&Device> {
         self.devices.get(dev.index()).map(|simulated| &simulated.device)
+    }
+
+    /// Counters of the first so many members together.
+    pub fn counters(&self, count: usize) -> Counters {
+        let members = self.devices.iter().take(count);
+        members.fold(Counters::default(), |sum, member| sum.sum(&member.device.counters()))
     }
 
     /// Breaks a member: all its operations end with [`IoFault::Gone`] from now on.

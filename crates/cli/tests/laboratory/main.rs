@@ -13,6 +13,7 @@ mod replay_common;
 mod replay_counts_match_closed_forms;
 mod replay_figure_1_of_the_paper;
 mod replay_reports_and_verifies;
+mod series;
 mod simulate;
 mod stripe_cache_as_md;
 mod trace_generate;

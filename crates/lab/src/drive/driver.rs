@@ -5,6 +5,7 @@
 //! what overlapping writes in flight leave behind is for a device to choose.
 
 use super::progress::Progress;
+use super::series::{Done, Every, Moment, Row, Series};
 use super::verify::{Initially, Verifier};
 use crate::failure::Failure;
 use crate::subject::target::{Finished, Part, Target};
@@ -37,6 +38,10 @@ pub enum Pace {
     },
 }
 
+fn latencies() -> Result<Histogram<u64>, Failure> {
+    Ok(Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)?)
+}
+
 fn simulated_ns(request: &Request) -> u64 {
     request.time_us.saturating_mul(1000)
 }
@@ -58,6 +63,12 @@ pub struct Outcome {
     pub seconds: f64,
     /// Of all requests, in nanoseconds.
     pub latency: Histogram<u64>,
+}
+
+impl Outcome {
+    fn done(&self) -> Done {
+        Done { requests: self.requests, chunks_written: self.chunks_written, chunks_read: self.chunks_read }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -89,6 +100,7 @@ pub struct Driver<'a> {
     parts: Vec<(usize, u64, u64)>,
     free_parts: Vec<usize>,
     finished: Vec<Finished>,
+    series: Option<Series>,
 }
 
 impl<'a> Driver<'a> {
@@ -114,6 +126,7 @@ impl<'a> Driver<'a> {
             parts: vec![(0, 0, 0); part_count],
             free_parts: (0..part_count).rev().collect(),
             finished: Vec::new(),
+            series: None,
         }
     }
 
@@ -125,6 +138,51 @@ impl<'a> Driver<'a> {
     /// The map of what was written, if content is verified.
     pub fn verifier(&self) -> Option<&Verifier> {
         self.verifier.as_ref()
+    }
+
+    /// From now on keeps rows of what is done.
+    pub fn sample(&mut self, every: Every, pace: Pace) -> Result<(), Failure> {
+        let now = self.moment(self.clock_of(pace));
+        self.series = Some(Series::new(every, self.chunk_bytes, now, latencies()?));
+        Ok(())
+    }
+
+    /// The rows since then, with one of what was done since the last one.
+    pub fn take_series(&mut self, pace: Pace, outcome: &Outcome) -> Result<Vec<Row>, Failure> {
+        let now = self.clock_of(pace);
+        match self.series.take() {
+            Some(series) => series.finish(self.moment(now), outcome.done()),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn moment(&self, now_ns: u64) -> Moment {
+        let target = &*self.target;
+        Moment {
+            now_ns,
+            snapshot: target.snapshot(),
+            flash: target.flash(),
+            free_chunks: target.free_chunks(),
+        }
+    }
+
+    /// The clock that a row is measured by.
+    fn clock_of(&self, pace: Pace) -> u64 {
+        match pace {
+            Pace::Simulated => self.simulated_ns,
+            Pace::Full | Pace::Timed { .. } => self.now_ns(),
+        }
+    }
+
+    /// Ends a row, if one is due.
+    fn row(&mut self, pace: Pace, outcome: &Outcome) -> Result<(), Failure> {
+        let Some(mut series) = self.series.take() else { return Ok(()) };
+        let now = self.clock_of(pace);
+        if series.is_due(now, outcome.done()) {
+            series.end_row(self.moment(now), outcome.done())?;
+        }
+        self.series = Some(series);
+        Ok(())
     }
 
     /// The time: that of the target's devices if they are simulated.
@@ -147,7 +205,7 @@ impl<'a> Driver<'a> {
             bytes_written: 0,
             bytes_read: 0,
             seconds: 0.0,
-            latency: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)?,
+            latency: latencies()?,
         };
         let start = self.now_ns();
         let mut now = start;
@@ -185,6 +243,7 @@ impl<'a> Driver<'a> {
             self.target.turn(clock_ns, wait_ns)?;
             now = self.now_ns();
             self.finish(now, &mut outcome)?;
+            self.row(pace, &outcome)?;
             progress.show(outcome.requests)?;
         }
         self.target.settle()?;
@@ -326,7 +385,11 @@ impl<'a> Driver<'a> {
             }
             self.free_flights.push(place);
             outcome.requests += 1;
-            outcome.latency.saturating_record(now.saturating_sub(flight.started_ns).max(1));
+            let latency_ns = now.saturating_sub(flight.started_ns).max(1);
+            outcome.latency.saturating_record(latency_ns);
+            if let Some(series) = &mut self.series {
+                series.note(latency_ns);
+            }
         }
         self.finished = finished;
         Ok(())

@@ -4,4 +4,5 @@ pub mod driver;
 pub mod load;
 pub mod phase;
 pub mod progress;
+pub mod series;
 pub mod verify;

@@ -1,6 +1,6 @@
 //! The cells of grids: every combination of their axes, each with all that it depends on.
 
-use super::declare::{Engine, Experiment, Grid, Workload};
+use super::declare::{Engine, Experiment, Grid, Source, Workload};
 use super::loads::ssd_mib;
 use super::scale::Scale;
 use super::view::{Key, Label};
@@ -39,8 +39,33 @@ pub fn grids<'a>(experiments: impl IntoIterator<Item = &'a Experiment>) -> Vec<&
     grids.filter(|grid| seen.insert(grid.name)).collect()
 }
 
-/// The keys of a grid, the last axis fastest.
+/// The same over these traces, where a grid has the traces of a folder.
+pub fn grids_over<'a>(
+    experiments: impl IntoIterator<Item = &'a Experiment>,
+    traces: &[&'static Workload],
+) -> Vec<&'static Grid> {
+    let over = |grid: &'static Grid| -> &'static Grid {
+        if traces.is_empty() || !grid.is_of_folder() {
+            return grid;
+        }
+        // Keys refer to what lives as long as the program, as declared grids do.
+        Box::leak(Box::new(Grid { loads: traces.to_vec().leak(), ..*grid }))
+    };
+    grids(experiments).into_iter().map(over).collect()
+}
+
+impl Grid {
+    /// Whether it wants the traces of a folder, and has none.
+    pub fn is_of_folder(&self) -> bool {
+        self.loads.iter().any(|load| load.source == Source::Folder)
+    }
+}
+
+/// The keys of a grid, the last axis fastest; none of one that wants a folder.
 pub fn keys(grid: &'static Grid) -> Vec<(Key, Option<&'static Workload>, Vec<usize>)> {
+    if grid.is_of_folder() {
+        return Vec::new();
+    }
     let loads: Vec<Option<&'static Workload>> =
         if grid.loads.is_empty() { vec![None] } else { grid.loads.iter().copied().map(Some).collect() };
     let count: usize = grid.axes.iter().map(|axis| axis.points.len()).product();

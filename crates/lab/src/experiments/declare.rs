@@ -1,5 +1,6 @@
 //! What an experiment is made of, as data: loads, grids of cells, quantities, what the paper has.
 
+use super::recorded::Recorded;
 use super::view::{Figures, Key, Label, View, percent};
 use crate::failure::Failure;
 use trace::Profile;
@@ -25,6 +26,7 @@ pub struct Experiment {
 }
 
 /// Cells that are run in the same way.
+#[derive(Clone, Copy)]
 pub struct Grid {
     /// Its name, which no other grid has.
     pub name: &'static str,
@@ -75,6 +77,8 @@ pub enum Engine {
     Stripes,
     /// Parity that stays in memory for a while, without an engine.
     ParityCache,
+    /// What WAS's table of hot chunks makes of the load's writes, without an engine.
+    Hotness,
     /// A function of the words.
     Reckoned(fn(&[&str]) -> Result<Figures, Failure>),
 }
@@ -92,6 +96,7 @@ impl Engine {
             Self::FreePlacement => "free placement",
             Self::Stripes => "stripes by interval",
             Self::ParityCache => "parity in memory",
+            Self::Hotness => "hot chunks",
             Self::Reckoned(_) => "reckoned",
         }
     }
@@ -179,6 +184,10 @@ pub enum Source {
         /// Requests at full length.
         count: u64,
     },
+    /// Stands for the traces of a folder, one load each.
+    Folder,
+    /// A trace of it.
+    Recorded(&'static Recorded),
 }
 
 /// Which requests of a load count.

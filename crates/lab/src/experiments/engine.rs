@@ -5,16 +5,19 @@ use super::declare::{Engine, Workload};
 use super::loads::Loads;
 use super::parity_cache::ParityCache;
 use super::view::Figures;
+use crate::drive::load::Memory;
 use crate::failure::Failure;
 use crate::number::float;
 use crate::{flash, keys, replay, simulate};
+use block::Lcn;
 use clap::{Args, Command, FromArgMatches};
+use placement::{Class, Glru, GlruOptions, Placement as _, Sequence, UserWrite, Was};
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use trace::{Op, PrepareOptions, StatsCollector, StatsOptions, compare, prepare_slice};
 
 /// What says how long the machine took, and where: no part of what a cell comes to.
-const NOT_COUNTED: [&str; 12] = [
+const NOT_COUNTED: [&str; 13] = [
     "seconds",
     "requests_per_second",
     "latency_us",
@@ -26,6 +29,7 @@ const NOT_COUNTED: [&str; 12] = [
     "seed",
     "version",
     "synthetic",
+    "series",
     "verify",
 ];
 
@@ -56,7 +60,9 @@ pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
         }
         Engine::Flash => {
             let arguments: flash::RunArguments = parse("flash run", cell)?;
-            Ok(numbers(&flash::measure(&arguments)?))
+            let given = cell.load.map(|load| load.requests(cell.scale, cell.seed)).transpose()?;
+            let memory = given.map(|(requests, name)| Memory { requests, name, synthetic: None });
+            Ok(numbers(&flash::measure(&arguments, memory.as_ref())?))
         }
         Engine::Store => {
             let arguments: keys::Arguments = parse("kv bench", cell)?;
@@ -67,6 +73,7 @@ pub fn run(cell: &Cell, loads: &Loads) -> Result<Figures, Failure> {
         Engine::FreePlacement => free_placement(cell, loaded(cell)?),
         Engine::Stripes => stripes(cell, loaded(cell)?),
         Engine::ParityCache => parity_cache(cell, loaded(cell)?),
+        Engine::Hotness => hotness(cell, loaded(cell)?),
         Engine::Reckoned(compute) => {
             let words: Vec<&str> = cell.words.iter().map(String::as_str).collect();
             compute(&words)
@@ -248,4 +255,52 @@ fn stripes(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
     }
     let distinct = float(u64::try_from(distinct)?);
     Ok([("stripes".to_owned(), distinct), ("intervals".to_owned(), float(intervals))].into())
+}
+
+/// What WAS's table (GLRU, W-06 to W-12; 128 lists of 8, threshold 2, probability 1/2) calls hot of the first
+/// writes, and what it would if they knew nothing of each other: an item comes in with half of its chunk's
+/// share of the writes and stays for twice as many writes as there are items, so of all writes the items
+/// times the sum of squared shares are found. What is beyond that is temporal locality. The word is the
+/// number of writes.
+fn hotness(cell: &Cell, load: &Workload) -> Result<Figures, Failure> {
+    let count = cell.words.first().and_then(|word| word.parse::<usize>().ok());
+    let count =
+        count.ok_or_else(|| Failure::new(format!("found {:?}, expected a number of writes", cell.words)))?;
+    let options = GlruOptions { seed: cell.seed, ..GlruOptions::default() };
+    let items = float(u64::from(options.lists) * u64::from(options.items_per_list));
+    let mut policy = Was::new(Glru::new(options)?);
+    let (requests, _) = load.requests(cell.scale, cell.seed)?;
+    // Of each chunk: its writes, and those that were called hot.
+    let mut seen: HashMap<u64, (u64, u64)> = HashMap::new();
+    let (mut now, mut end) = (0, None);
+    for request in prepare_slice(&requests, &PrepareOptions::default())?.take(count) {
+        let chunks = request?.chunks(PrepareOptions::default().chunk_bytes);
+        let sequence = if end == Some(chunks.start) { Sequence::Continues } else { Sequence::Random };
+        end = Some(chunks.end);
+        for chunk in chunks {
+            let write = UserWrite { lcn: Lcn::new(chunk), sequence, now, previous: None };
+            let (writes, hot) = seen.entry(chunk).or_default();
+            *hot += u64::from(policy.place_user(write) == Class::new(0));
+            *writes += 1;
+            now += 1;
+        }
+    }
+    let mut by_writes: Vec<(u64, u64)> = seen.into_values().collect();
+    by_writes.sort_unstable_by(|one, other| other.cmp(one));
+    let hot: u64 = by_writes.iter().map(|(_, hot)| hot).sum();
+    let (top, top_hot) = by_writes
+        .iter()
+        .take(by_writes.len() / 5)
+        .fold((0, 0), |(writes, hot), (more, more_hot)| (writes + more, hot + more_hot));
+    let all = float(now);
+    let squares: f64 = by_writes.iter().map(|&(writes, _)| (float(writes) / all).powi(2)).sum();
+    let percent = |part: u64, whole: u64| 100.0 * float(part) / float(whole.max(1));
+    let figures = [
+        ("chunk_writes", all),
+        ("hot_percent", percent(hot, now)),
+        ("by_chance_percent", 100.0 * items * squares),
+        ("hot_in_top_fifth_percent", percent(top_hot, hot)),
+        ("top_fifth_called_hot_percent", percent(top_hot, top)),
+    ];
+    Ok(figures.map(|(name, value)| (name.to_owned(), value)).into())
 }

@@ -63,11 +63,16 @@ pub fn run(arguments: &RunArguments, cells: &[Cell], folder: &Folder) -> Result<
 
 /// The command of one cell.
 fn command(program: &Path, arguments: &RunArguments, out: &Path, index: usize, count: usize) -> Vec<String> {
-    let Length { scale, seed } = &arguments.length;
+    let Length { scale, seed, traces } = &arguments.length;
     let seeds: Vec<String> = seed.0.iter().map(u64::to_string).collect();
     let mut words = vec![program.display().to_string(), "lab".to_owned(), "run".to_owned()];
     words.extend(arguments.experiments.iter().cloned());
     words.extend(["--scale".to_owned(), scale.to_string(), "--seed".to_owned(), seeds.join(",")]);
+    if let Some(folder) = traces {
+        // Workers have directories of their own.
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        words.extend(["--traces".to_owned(), folder.display().to_string()]);
+    }
     for filter in &arguments.filters {
         words.extend(["--where".to_owned(), format!("{}={}", filter.axis, filter.labels.join(","))]);
     }

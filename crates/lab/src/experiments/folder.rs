@@ -5,6 +5,8 @@
 //! run, and by a report only if it is asked for.
 
 use super::cells::Cell;
+use super::declare::Workload;
+use super::recorded::Recorded;
 use super::scale::Scale;
 use super::view::Figures;
 use crate::failure::Failure;
@@ -52,6 +54,8 @@ pub struct Found {
     pub seed: u64,
     /// Hash of nothing but the grid and the labels.
     pub key: String,
+    /// The trace of somebody that it replayed, if it did.
+    pub trace: Option<Recorded>,
     /// What it came to.
     pub figures: Figures,
 }
@@ -119,6 +123,7 @@ impl Folder {
             scale: cell.scale,
             seed: cell.seed,
             key: key_text(cell),
+            trace: cell.load.and_then(Workload::recorded).cloned(),
             figures,
         };
         let provenance = json!({
@@ -131,7 +136,7 @@ impl Folder {
         let path = self.path.join("cells").join(name(&found.key, &found.inputs, &found.build));
         let figures: Map<String, Value> =
             found.figures.iter().map(|(name, value)| (name.clone(), Value::from(*value))).collect();
-        let value = json!({
+        let mut value = json!({
             "cell": found.key,
             "inputs": found.inputs,
             "scale_millionths": found.scale.millionths(),
@@ -141,6 +146,9 @@ impl Folder {
             "figures": figures,
             "provenance": provenance,
         });
+        if let Some(trace) = &found.trace {
+            value["trace"] = trace.json();
+        }
         OutFile::new("", &path)?.write_bytes(format!("{value:#}\n").as_bytes())
     }
 
@@ -221,6 +229,12 @@ fn read(path: &Path) -> Result<Found, Failure> {
         scale,
         seed: number("seed")?,
         key: word("cell")?,
+        trace: match value.get("trace") {
+            Some(trace) => {
+                Some(Recorded::from_json(trace).ok_or_else(|| named(&format!("found {trace} as trace")))?)
+            }
+            None => None,
+        },
         figures: figures.collect::<Result<_, _>>()?,
     })
 }

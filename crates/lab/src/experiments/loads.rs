@@ -1,12 +1,13 @@
-//! The loads of experiments, made from a seed in memory.
+//! The loads of experiments, made from a seed in memory, or traces of a folder.
 
 use super::declare::{Kept, Source, Workload};
+use super::recorded::Recorded;
 use super::scale::Scale;
 use crate::drive::load::{Loaded, TraceOptions};
 use crate::failure::Failure;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
-use trace::{GenerateOptions, Generator, Label, Op, Profile, Request};
+use trace::{GenerateOptions, Generator, Op, Profile, Request};
 
 /// Shorter loads are none.
 const REQUESTS_MIN: u64 = 300;
@@ -97,7 +98,9 @@ impl Workload {
             | Source::Dense(..)
             | Source::Random { .. }
             | Source::Fresh(_)
-            | Source::Plain { .. } => Vec::new(),
+            | Source::Plain { .. }
+            | Source::Folder => Vec::new(),
+            Source::Recorded(trace) => trace.sets(),
             Source::Pages { percent, drives, counted } => {
                 parts(page_writes(scale, percent, drives, counted), percent)
             }
@@ -109,7 +112,22 @@ impl Workload {
 
     /// What it is, in full: the same text, seed and scale are the same requests.
     pub fn inputs(&self) -> String {
-        format!("{:?}", self.source)
+        match self.source {
+            Source::Recorded(trace) => trace.inputs(),
+            Source::Profile(_)
+            | Source::Dense(..)
+            | Source::Random { .. }
+            | Source::Fresh(_)
+            | Source::Plain { .. }
+            | Source::Pages { .. }
+            | Source::Application { .. }
+            | Source::Folder => format!("{:?}", self.source),
+        }
+    }
+
+    /// The trace that it is, if it is one.
+    pub fn recorded(&self) -> Option<&'static Recorded> {
+        if let Source::Recorded(trace) = self.source { Some(trace) } else { None }
     }
 
     /// The generator of its requests.
@@ -143,16 +161,26 @@ impl Workload {
             Source::Plain { count, .. } => {
                 generator(Profile::Uniform, scale.of(count, REQUESTS_MIN), Some(PLAIN_BYTES))
             }
+            Source::Folder | Source::Recorded(_) => {
+                Err(Failure::new(format!("{}: found a trace, expected a load that is generated", self.name)))
+            }
         }
     }
 
     /// Its requests, and what they are.
-    pub fn requests(&self, scale: Scale, seed: u64) -> Result<(Vec<Request>, Label), Failure> {
+    pub fn requests(&self, scale: Scale, seed: u64) -> Result<(Vec<Request>, String), Failure> {
+        if let Some(trace) = self.recorded() {
+            return Ok((trace.requests(scale)?, trace.inputs()));
+        }
         let generator = self.generator(scale, seed)?;
         let label = *generator.label();
         let mut requests: Vec<Request> = generator.collect();
         match self.source {
-            Source::Profile(_) | Source::Random { .. } | Source::Application { .. } => {}
+            Source::Profile(_)
+            | Source::Random { .. }
+            | Source::Application { .. }
+            | Source::Folder
+            | Source::Recorded(_) => {}
             Source::Fresh(_) => requests = fresh(&requests),
             Source::Plain { is_write, is_sequential, .. } => {
                 for (request, index) in requests.iter_mut().zip(0_u64..) {
@@ -168,7 +196,9 @@ impl Workload {
                 request.length_bytes = PAGE_BYTES;
             }),
         }
-        Ok((requests, label))
+        let said =
+            format!("{}, {} requests, seed {}", label.profile.describe(), label.request_count, label.seed);
+        Ok((requests, said))
     }
 }
 
@@ -215,9 +245,7 @@ impl Loads {
             return Ok(Arc::clone(found));
         }
         last.truncate(KEPT - 1);
-        let (requests, label) = load.requests(scale, seed)?;
-        let said =
-            format!("{}, {} requests, seed {}", label.profile.describe(), label.request_count, label.seed);
+        let (requests, said) = load.requests(scale, seed)?;
         let loaded = Arc::new(options.prepare(&requests, said, chunk_bytes)?);
         last.insert(0, (how, Arc::clone(&loaded)));
         Ok(loaded)

@@ -14,9 +14,11 @@ mod executor;
 mod folder;
 mod loads;
 mod parity_cache;
+mod recorded;
 mod report;
 mod results;
 mod scale;
+mod traces;
 mod verdict;
 mod view;
 mod work;
@@ -27,7 +29,7 @@ mod tests;
 use crate::Exit;
 use crate::failure::{EXIT_FAILED, EXIT_MISUSED, Failure};
 use crate::simulate::Shard;
-use cells::{Cell, cells, grids};
+use cells::{Cell, cells, grids_over};
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use declare::Experiment;
@@ -36,6 +38,7 @@ use node::output;
 use report::Report;
 use scale::Scale;
 use std::path::PathBuf;
+use traces::Traces;
 
 /// Options of `lab`.
 #[derive(Args, Debug)]
@@ -65,7 +68,7 @@ struct ListArguments {
     length: Length,
 }
 
-/// How long loads are, and how often they are drawn.
+/// How long loads are, how often they are drawn, and which traces there are beside them.
 #[derive(Args, Debug)]
 struct Length {
     /// Share of the papers' length; below 1 there are no verdicts.
@@ -74,6 +77,10 @@ struct Length {
     /// Seeds, such as 3, 1..5 or 1,4; verdicts are by the mean.
     #[arg(long, default_value = "1", value_parser = parse_seeds, value_name = "SEEDS")]
     seed: Seeds,
+    /// Folder of traces that somebody has, for the grids that replay these: a trace is a file, or a folder
+    /// of files that are read in the order of their names.
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
 }
 
 /// Seeds, ascending.
@@ -223,8 +230,16 @@ fn named(names: &[String]) -> Result<Vec<&'static Experiment>, Failure> {
 
 /// Their cells, each once.
 fn cells_of(experiments: &[&'static Experiment], length: &Length) -> Result<Vec<Cell>, Failure> {
+    let traces = match &length.traces {
+        Some(folder) => Some(Traces::of(folder, length.scale)?),
+        None => None,
+    };
+    for left_out in traces.iter().flat_map(|traces| &traces.left_out) {
+        output::warn(format_args!("left out: {left_out}"));
+    }
+    let loads = traces.map_or_else(Vec::new, |traces| traces.loads);
     let mut all = Vec::new();
-    for grid in grids(experiments.iter().copied()) {
+    for grid in grids_over(experiments.iter().copied(), &loads) {
         all.extend(cells(grid, length.scale, &length.seed.0)?);
     }
     Ok(all)

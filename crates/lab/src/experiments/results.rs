@@ -1,9 +1,11 @@
 //! What a folder has of the declared cells.
 
-use super::cells::{cells, grids};
-use super::declare::Experiment;
+use super::cells::{cells, grids_over};
+use super::declare::{Experiment, Grid};
 use super::folder::{Build, Folder, Found, key_text};
+use super::recorded;
 use super::scale::Scale;
+use super::traces;
 use super::view::View;
 use crate::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +24,8 @@ pub struct Results {
     pub seeds: Vec<u64>,
     /// What each seed counted.
     pub views: Vec<View>,
+    /// The declared grids, over the traces that cells replayed.
+    pub grids: Vec<&'static Grid>,
     /// Cells that are there, and that are declared, of all seeds.
     pub cells: (usize, usize),
 }
@@ -71,12 +75,15 @@ pub fn load(
     let seeds: Vec<u64> =
         of_run.iter().map(|found| found.seed).collect::<BTreeSet<_>>().into_iter().collect();
     let hosts = of_run.iter().map(|found| found.host.clone()).collect();
+    let replayed = of_run.iter().filter_map(|found| found.trace.clone());
+    let loads = traces::loads(recorded::distinct(replayed).map_err(named)?);
+    let grids = grids_over(experiments.iter().copied(), &loads);
     let mut known: BTreeMap<(String, String), Found> =
         of_run.into_iter().map(|found| ((found.key.clone(), found.inputs.clone()), found)).collect();
     let mut other_builds = BTreeSet::new();
     let mut views: BTreeMap<u64, View> = seeds.iter().map(|&seed| (seed, View::default())).collect();
     let (mut there, mut declared) = (0, 0);
-    for grid in grids(experiments.iter().copied()) {
+    for &grid in &grids {
         for cell in cells(grid, scale, &seeds)? {
             declared += 1;
             let found = known.remove(&(key_text(&cell), cell.inputs()));
@@ -96,6 +103,7 @@ pub fn load(
         scale,
         seeds,
         views: views.into_values().collect(),
+        grids,
         cells: (there, declared),
     })
 }

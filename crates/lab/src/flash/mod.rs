@@ -118,7 +118,7 @@ fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
                 "--plot: found with --placement, which only counts and has nothing to draw",
             ));
         }
-        let report = placed::measure(arguments, &config)?;
+        let report = placed::measure(arguments, &config, None)?;
         output::line(if arguments.json { format!("{report:#}") } else { placed::text(&report) });
         return Ok(0);
     }
@@ -132,13 +132,14 @@ fn simulate(arguments: &RunArguments) -> Result<Exit, Failure> {
     Ok(0)
 }
 
-/// Runs what the arguments say; what was counted, as JSON. For experiments.
-pub(crate) fn measure(arguments: &RunArguments) -> Result<Value, Failure> {
+/// Runs what the arguments say; what was counted, as JSON. For experiments. A trace in memory takes the
+/// place of the one that the workload names.
+pub(crate) fn measure(arguments: &RunArguments, memory: Option<&Memory>) -> Result<Value, Failure> {
     let config = arguments.checked_config()?;
     if arguments.placed.placement.is_some() {
-        return placed::measure(arguments, &config);
+        return placed::measure(arguments, &config, memory);
     }
-    let done = written(arguments, config, None, Shown::Nothing)?;
+    let done = written(arguments, config, memory, Shown::Nothing)?;
     Ok(done.report(arguments).json())
 }
 
@@ -150,12 +151,7 @@ pub(crate) fn embedded(arguments: &RunArguments, given: &Given<'_>) -> Result<Va
     }
     let config = arguments.checked_config()?;
     if arguments.placed.placement.is_some() {
-        if given.memory.is_some() {
-            return Err(Failure::new(
-                "--placement: found with a trace in memory, expected a workload by name",
-            ));
-        }
-        return placed::measure(arguments, &config);
+        return placed::measure(arguments, &config, given.memory.as_ref());
     }
     Ok(written(arguments, config, given.memory.as_ref(), given.shown)?.report(arguments).json())
 }

@@ -7,6 +7,7 @@
 
 use super::RunArguments;
 use super::workload::Source;
+use crate::drive::load::Memory;
 use crate::failure::Failure;
 use crate::number::float;
 use crate::provenance;
@@ -19,7 +20,7 @@ use placement::{GcGroup, PlacementKind, PlacementOptions, Sequence, Tuning, Vict
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
-use trace::{Op, ReadOptions, TraceSequence};
+use trace::{Op, ReadOptions, Request, TraceError, TraceSequence};
 
 /// What places pages.
 #[derive(Args, Debug)]
@@ -80,8 +81,12 @@ fn parse_moves(text: &str) -> Result<Moves, String> {
     Ok(Moves { share: part(share)?, every: part(every)? })
 }
 
-/// Runs it; what was counted.
-pub fn measure(arguments: &RunArguments, config: &SsdConfig) -> Result<Value, Failure> {
+/// Runs it; what was counted. A trace in memory takes the place of the one that the workload names.
+pub fn measure(
+    arguments: &RunArguments,
+    config: &SsdConfig,
+    memory: Option<&Memory>,
+) -> Result<Value, Failure> {
     check(arguments, config)?;
     let kind = arguments.placed.placement.unwrap_or(PlacementKind::Single);
     let (pages, mut writes) = match &arguments.workload {
@@ -89,7 +94,12 @@ pub fn measure(arguments: &RunArguments, config: &SsdConfig) -> Result<Value, Fa
             let pages = u32::try_from(config.logical_pages)?;
             (pages, Writes::Drawn(Drawn::new(*pattern, pages, arguments)))
         }
-        Source::Trace(path) => recorded(path)?,
+        Source::Trace(path) => match memory {
+            Some(memory) => recorded(memory.requests.iter().copied().map(Ok), path)?,
+            None => {
+                recorded(TraceSequence::open(std::slice::from_ref(path), &ReadOptions::default())?, path)?
+            }
+        },
     };
     let options = PlacementOptions {
         tuning: Tuning { gc_group: arguments.placed.gc_group, seed: arguments.seed, ..Tuning::default() },
@@ -277,11 +287,14 @@ impl Writes {
 }
 
 /// The writes of a trace, and how many pages it writes.
-fn recorded(path: &Path) -> Result<(u32, Writes), Failure> {
+fn recorded(
+    given: impl Iterator<Item = Result<Request, TraceError>>,
+    path: &Path,
+) -> Result<(u32, Writes), Failure> {
     const PAGE_BYTES: u64 = 4096;
     let mut places = BTreeMap::new();
     let mut ranges = Vec::new();
-    for request in TraceSequence::open(&[path.to_path_buf()], &ReadOptions::default())? {
+    for request in given {
         let request = request?;
         if request.op == Op::Write {
             let pages = request.chunks(PAGE_BYTES);

@@ -139,7 +139,7 @@ fn target(arguments: &Arguments, scheme: SchemeKind, sized: &Sized) -> Result<Bo
         Devices::Null => local(DeviceKind::Null, Payload::Zeros),
         Devices::Simulated => {
             let array = build_on(simulated(arguments, sized)?, sized, "simulated".to_owned(), options)?;
-            Ok(Box::new(ArrayTarget::simulated(array, SimulatedSet::now_ns)))
+            Ok(Box::new(ArrayTarget::simulated(array, SimulatedSet::now_ns, SimulatedSet::counters)))
         }
     }
 }

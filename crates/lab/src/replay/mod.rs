@@ -11,6 +11,7 @@ use crate::drive::driver::{Driver, Pace};
 use crate::drive::load::{Loaded, Memory, TraceOptions};
 use crate::drive::phase::{bulk_bytes, checkpoint, fill_bytes, fill_requests, phase};
 use crate::drive::progress::Progress;
+use crate::drive::series::SeriesOptions;
 use crate::drive::verify::{Initially, Verifier};
 use crate::failure::Failure;
 use crate::given::Given;
@@ -84,6 +85,8 @@ pub struct Arguments {
     /// take is counted apart.
     #[arg(long, value_enum, conflicts_with = "nbd", value_name = "KIND")]
     checkpoint: Option<Checkpoint>,
+    #[command(flatten)]
+    rows: SeriesOptions,
     /// Seed of the payload, and of the placement of elastic schemes.
     #[arg(long, default_value = "1")]
     seed: u64,
@@ -319,6 +322,7 @@ fn drive(
     shown: Shown<'_>,
 ) -> Result<Report, Failure> {
     loaded.check_footprint(target.volume_bytes())?;
+    arguments.rows.check()?;
     let covered = fill_bytes(target, loaded.footprint_bytes);
     let full_pace = if simulates_time(arguments, target) { Pace::Simulated } else { Pace::Full };
     let config = config_json(arguments, target, chunk_bytes, loaded, full_pace);
@@ -338,10 +342,15 @@ fn drive(
         None
     };
     let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { full_pace };
+    if let Some(every) = arguments.rows.interval {
+        driver.sample(every, pace)?;
+    }
     let mut progress = Progress::of(shown, "replay", loaded.requests.len() as u64)?;
     let requests = loaded.requests.iter().copied();
     let mut replay = phase(&mut driver, requests, pace, arguments.array.commit_every, &mut progress)?;
     drop(progress);
+    let series = driver.take_series(pace, &replay.outcome)?;
+    arguments.rows.keep(&series)?;
     if let Some(wanted) = arguments.checkpoint {
         checkpoint(&mut driver, &mut replay, wanted.kind())?;
     }
@@ -360,6 +369,7 @@ fn drive(
         seed: arguments.seed,
         chunk_bytes,
         main_count,
+        series: arguments.rows.interval.map(|_| series),
         fill,
         replay,
         verified,

@@ -1,6 +1,7 @@
 //! The result of a replay: for people and as JSON. `docs/replay.md` lists the keys; they are stable.
 
 use crate::drive::phase::Phase;
+use crate::drive::series::{Row, rows_json};
 use crate::drive::verify::Checked;
 use crate::provenance;
 use crate::subject::gc::gc_json;
@@ -32,6 +33,8 @@ pub struct Report {
     pub chunk_bytes: u64,
     /// Main devices, in front of the log devices.
     pub main_count: usize,
+    /// Rows of the replay, if they were asked for.
+    pub series: Option<Vec<Row>>,
     /// The fill, if there was one.
     pub fill: Option<Phase>,
     /// The replay.
@@ -224,6 +227,7 @@ impl Report {
         map.insert("placement".to_owned(), self.placement.clone());
         map.append(&mut self.replay.json(self));
         map.insert("fill".to_owned(), self.fill.as_ref().map(|fill| Value::Object(fill.json(self))).into());
+        map.insert("series".to_owned(), rows_json(self.series.as_deref()));
         let verified = self.verified.map(|checked| {
             json!({
                 "sectors_checked": checked.sectors,

@@ -17,6 +17,7 @@ mod sweep;
 
 use crate::Exit;
 use crate::drive::load::{Loaded, TraceOptions};
+use crate::drive::series::SeriesOptions;
 use crate::failure::Failure;
 use crate::flash::config::{Choices, DeviceOptions, Streams, parse_cap, parse_gc};
 use crate::given::Given;
@@ -86,6 +87,8 @@ pub struct Arguments {
     /// Same seed, same result.
     #[arg(long, default_value = "1", value_name = "N")]
     seed: u64,
+    #[command(flatten)]
+    rows: SeriesOptions,
     #[command(flatten)]
     recovery: Recovery,
     /// Recount the SSDs' pages and erases at the end: laws of conservation.
@@ -189,6 +192,7 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
         }
         return Ok(0);
     }
+    arguments.refuse_rows()?;
     sweep::run(arguments)
 }
 
@@ -206,6 +210,7 @@ pub(crate) fn embedded(
                 "--sweep, --compare: found a policy of one's own, which serves one run; make a run for each",
             ));
         }
+        arguments.refuse_rows()?;
         return sweep::embedded(arguments, words, memory.as_ref(), shown);
     }
     arguments.array.check()?;
@@ -239,6 +244,16 @@ impl Arguments {
                 *path = PathBuf::from(name.replace("{seed}", &seed));
             }
         }
+    }
+
+    /// Rows are of one run.
+    fn refuse_rows(&self) -> Result<(), Failure> {
+        if self.rows.interval.is_none() {
+            return Ok(());
+        }
+        Err(Failure::new(
+            "--interval: found beside --compare, --sweep, --out or --plot, expected a run alone",
+        ))
     }
 
     /// Whether anything depends on the seed: half of GLRU's tests, and victims drawn by lot.

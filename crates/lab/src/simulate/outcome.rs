@@ -2,6 +2,7 @@
 
 use super::rebuild::Rebuilt;
 use crate::drive::phase::Phase;
+use crate::drive::series::Row;
 use flash::{Counters, WearSpread};
 use format::SchemeKind;
 use node::status::Memory;
@@ -60,6 +61,8 @@ pub struct Outcome {
     pub stress_ratio: f64,
     /// What their years are reckoned from, if they are rated.
     pub rating: Option<Rating>,
+    /// Its rows, if they were asked for.
+    pub series: Option<Vec<Row>>,
     /// The fill, if there was one.
     pub fill: Option<Stretch>,
     /// The trace.

@@ -3,6 +3,7 @@
 use super::figures::{NAMES, number};
 use super::outcome::{DeviceFigures, Outcome, Stretch};
 use super::rebuild::Rebuilt;
+use crate::drive::series::rows_json;
 use crate::provenance;
 use crate::subject::gc::gc_json;
 use comfy_table::{CellAlignment, Table, presets};
@@ -30,6 +31,7 @@ impl Outcome {
         map.append(&mut self.stretch_json(&self.run));
         let fill = self.fill.as_ref().map(|fill| Value::Object(self.stretch_json(fill)));
         map.insert("fill".to_owned(), fill.into());
+        map.insert("series".to_owned(), rows_json(self.series.as_deref()));
         map.insert("rebuild".to_owned(), self.rebuilt.map(Rebuilt::to_json).into());
         map.insert("lifetime".to_owned(), self.lifetime_json());
         map.insert("memory".to_owned(), json!(self.memory));

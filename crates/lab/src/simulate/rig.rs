@@ -46,12 +46,13 @@ pub fn simulate_with(
     policies: Policies,
 ) -> Result<Outcome, Failure> {
     arguments.recovery.check(arguments.array.geometry.parity_count)?;
+    arguments.rows.check()?;
     let (ssd, start_ns) = prefilled(arguments, shown)?;
     let sized = sized(arguments, loaded, &ssd)?;
     let set = devices(arguments, &sized, ssd.clone(), start_ns)?;
     let options = arguments.engine_options();
     let array = build_with(set, &sized, "simulated".to_owned(), options, policies)?;
-    let mut target = ArrayTarget::simulated(array, SimulatedSet::now_ns);
+    let mut target = ArrayTarget::simulated(array, SimulatedSet::now_ns, SimulatedSet::counters);
     loaded.check_footprint(target.volume_bytes())?;
     let covered = fill_bytes(&target, loaded.footprint_bytes);
     // Short requests: what an elastic scheme cannot place yet is offered to it again with every completion.
@@ -72,12 +73,17 @@ pub fn simulate_with(
     let pace = if arguments.timed { Pace::Timed { speed: arguments.speed } } else { Pace::Full };
     let mut progress = Progress::of(shown, "simulate", loaded.requests.len() as u64)?;
     let mut driver = Driver::new(&mut target, arguments.depth() as usize, arguments.chunk_size, None);
+    if let Some(every) = arguments.rows.interval {
+        driver.sample(every, pace)?;
+    }
     let requests = loaded.requests.iter().copied();
     let commit = match arguments.array.commit_every {
         CommitEvery::End if arguments.recovery.fail.is_some() => CommitEvery::Never,
         chosen @ (CommitEvery::End | CommitEvery::Never | CommitEvery::Writes(_)) => chosen,
     };
     let phase = phase(&mut driver, requests, pace, commit, &mut progress)?;
+    let series = driver.take_series(pace, &phase.outcome)?;
+    arguments.rows.keep(&series)?;
     drop(progress);
     arguments.recovery.degrade(&mut target)?;
     let cpu_seconds = cpu_seconds() - cpu;
@@ -99,6 +105,7 @@ pub fn simulate_with(
         main_count: config.geometry.device_count(),
         stress_ratio: arguments.streaming.stress_ratio,
         rating: rating(arguments, loaded, &ssd),
+        series: arguments.rows.interval.map(|_| series),
         fill,
         run,
         rebuilt,

@@ -170,6 +170,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         recovery,
         check: _,
         cells: _,
+        rows: _,
         plot: _,
         json: _,
     } = arguments;

@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use array::{Array, Done};
 use block::{DevIndex, DeviceSet, Durability, Slot};
 use device::Counting;
+use flash::Counters;
 use format::{ArrayConfig, CheckpointKind};
 use node::status::{self, Memory};
 
@@ -33,6 +34,8 @@ pub struct ArrayTarget<D> {
     array: Array<Counting<D>>,
     /// Reads the clock of simulated devices.
     clock: Option<fn(&D) -> u64>,
+    /// Reads the counters of so many simulated devices, the first ones.
+    flash: Option<fn(&D, usize) -> Counters>,
     payload: Payload,
     places: Vec<Place>,
     done: Vec<Done>,
@@ -50,6 +53,7 @@ impl<D: DeviceSet> ArrayTarget<D> {
         let slots = array.engine().slots_per_request_max().saturating_sub(1).max(1) as u64;
         Self {
             clock: None,
+            flash: None,
             payload,
             places: Vec::new(),
             done: Vec::new(),
@@ -61,8 +65,12 @@ impl<D: DeviceSet> ArrayTarget<D> {
     }
 
     /// Runs against an array over simulated devices, whose clock counts.
-    pub fn simulated(array: Array<Counting<D>>, clock: fn(&D) -> u64) -> Self {
-        Self { clock: Some(clock), ..Self::new(array, Payload::Any) }
+    pub fn simulated(
+        array: Array<Counting<D>>,
+        clock: fn(&D) -> u64,
+        flash: fn(&D, usize) -> Counters,
+    ) -> Self {
+        Self { clock: Some(clock), flash: Some(flash), ..Self::new(array, Payload::Any) }
     }
 
     /// The array.
@@ -237,6 +245,16 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
     fn release(&mut self, tag: usize) {
         let pool = self.array.engine().pool();
         self.places[tag].slots.drain(..).for_each(|slot| pool.free(slot));
+    }
+
+    fn flash(&self) -> Option<Counters> {
+        let main_count = self.array.engine_ref().store().main_count();
+        self.flash.map(|flash| flash(self.array.devices_ref().inner(), main_count))
+    }
+
+    fn free_chunks(&self) -> Option<u64> {
+        let spaces = &self.array.engine_ref().store().spaces;
+        Some(spaces.iter().map(|space| u64::from(space.free_count())).sum())
     }
 
     fn snapshot(&self) -> Option<Snapshot> {

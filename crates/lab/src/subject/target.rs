@@ -2,6 +2,7 @@
 
 use super::snapshot::Snapshot;
 use crate::failure::Failure;
+use flash::Counters;
 use format::{ArrayConfig, CheckpointKind};
 use node::status::Memory;
 
@@ -76,6 +77,16 @@ pub trait Target {
 
     /// Counters, where there are any.
     fn snapshot(&self) -> Option<Snapshot>;
+
+    /// Counters of the simulated SSDs together, if they are simulated.
+    fn flash(&self) -> Option<Counters> {
+        None
+    }
+
+    /// Chunks of the data devices that nothing uses, where that is known.
+    fn free_chunks(&self) -> Option<u64> {
+        None
+    }
 
     /// Makes everything durable; in an array, checkpoints are not part of it.
     fn settle(&mut self) -> Result<(), Failure>;

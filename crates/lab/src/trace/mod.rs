@@ -2,7 +2,7 @@
 
 mod generate;
 pub mod held;
-mod published;
+pub mod published;
 mod synthetic;
 
 use crate::Exit;

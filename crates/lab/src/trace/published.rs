@@ -9,7 +9,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use node::output;
 use serde_json::json;
 use std::path::PathBuf;
-use trace::{Label, Op, Profile, StatsCollector, StatsOptions, TraceSequence, Verdict, compare};
+use trace::{Label, Op, Profile, Request, StatsCollector, StatsOptions, TraceSequence, Verdict, compare};
 
 /// A collection.
 struct Collection {
@@ -152,8 +152,19 @@ fn describe(collection: &Collection) {
     output::line(format_args!("{:<15} {}; {figures}", "", collection.options));
 }
 
-/// FNV-1a of all requests, 64 bits: the same for the same requests in whatever form or compression.
-fn hashed(hash: u64, words: [u64; 5]) -> u64 {
+/// What the hash of no requests is.
+pub const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+/// FNV-1a of requests, 64 bits, with one more: the same for the same requests in whatever form or
+/// compression.
+pub fn hash_with(hash: u64, request: &Request) -> u64 {
+    let op = match request.op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Flush => 2,
+        Op::Trim => 3,
+    };
+    let words = [request.time_us, u64::from(request.dev), op, request.offset_bytes, request.length_bytes];
     let bytes = words.into_iter().flat_map(u64::to_le_bytes);
     bytes.fold(hash, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
@@ -161,17 +172,10 @@ fn hashed(hash: u64, words: [u64; 5]) -> u64 {
 fn check(collection: &Collection, arguments: &Arguments) -> Result<Exit, Failure> {
     let dev_mode = arguments.reading.dev_mode();
     let mut collector = StatsCollector::new(StatsOptions { dev_mode, ..StatsOptions::default() })?;
-    let mut hash = 0xcbf2_9ce4_8422_2325;
+    let mut hash = HASH_START;
     for request in TraceSequence::open(&named(&arguments.traces), &arguments.reading.options())? {
         let request = request?;
-        let op = match request.op {
-            Op::Read => 0,
-            Op::Write => 1,
-            Op::Flush => 2,
-            Op::Trim => 3,
-        };
-        let dev = u64::from(request.dev);
-        hash = hashed(hash, [request.time_us, dev, op, request.offset_bytes, request.length_bytes]);
+        hash = hash_with(hash, &request);
         collector.add(&request)?;
     }
     let (stats, comparisons) = match collection.figures {

@@ -7,6 +7,7 @@ mod pairs;
 mod placement;
 mod points;
 mod quantities;
+mod real;
 mod reckoned;
 mod stock;
 mod streams;

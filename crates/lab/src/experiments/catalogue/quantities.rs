@@ -137,6 +137,12 @@ pub fn data_amplification(view: &View, key: &Key) -> Option<f64> {
     Some(view.get(key, "totals.data_chunks_written")? / user)
 }
 
+/// Data and parity chunks per chunk of users.
+pub fn whole_amplification(view: &View, key: &Key) -> Option<f64> {
+    let user = view.get(key, "totals.user_chunks_written").filter(|user| *user > 0.0)?;
+    Some(ssd_chunks(view, key)? / user)
+}
+
 /// How many times the response time of the slowest other load Synthetic has.
 pub fn slower_than_all_others(view: &View, key: &Key) -> Option<f64> {
     let figure = "latency_us_mean";

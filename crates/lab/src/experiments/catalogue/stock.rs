@@ -99,3 +99,6 @@ pub static PLAIN: &[&Workload] = &[
 
 /// FIO on half of the space.
 pub static HALF_FULL: &[&Workload] = &[&U50];
+
+/// The traces of a folder that somebody has.
+pub static OF_FOLDER: &[&Workload] = &[&Workload { name: "traces", source: Source::Folder }];

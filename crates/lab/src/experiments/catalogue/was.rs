@@ -4,7 +4,7 @@ use super::super::declare::{Axis, Engine, Experiment, Grid, Plot, Point, Quantit
 use super::eplog::WAS_LOADS;
 use super::placement::{PUBLIC_SIMULATORS, TABLE_SIZES};
 use super::points::WAS_SHAPES;
-use super::{quantities, reckoned, stock};
+use super::{quantities, real, reckoned, stock};
 
 use Quantity::{By, Figure, Less};
 
@@ -234,8 +234,9 @@ pub static EXPERIMENTS: &[Experiment] = &[
         source: "WAS, figure 7",
         setup: "WAS's array on null devices, one request at a time, at the times of the trace. Beside the paper's schemes the same with full \
                 stripes, with collected chunks in units of their own, by HCA, by SepBIT, by MiDAS, and by cost-benefit. Beside it ours on the configurations of public simulators. The paper's model of what \
-                collecting a unit costs (W-37) is beside.",
-        grids: &[&PLACEMENT, &COLLECTION_COST, &PUBLIC_SIMULATORS],
+                collecting a unit costs (W-37) is beside. Traces of a folder (`--traces DIR`): their writes, a million chunks at most, over and over \
+                until each chunk was written four times, on arrays and SSDs of which they take 72 %.",
+        grids: &[&PLACEMENT, &COLLECTION_COST, &PUBLIC_SIMULATORS, &real::ARRAY, &real::SSD, &real::HOTNESS],
         plots: &[
             Plot {
                 title: "Rewritten by GC, RAID-5 (7+1)",

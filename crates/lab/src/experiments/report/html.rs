@@ -174,6 +174,11 @@ fn table(table: &Table, page: &mut String) {
     if table.missing > 0 {
         page.push_str(&format!("<p>{} cells have not been run.</p>\n", table.missing));
     }
+    if table.grid.is_of_folder() {
+        page.push_str(
+            "<p>Its traces are those of a folder that somebody has: <code>lab run --traces</code>.</p>\n",
+        );
+    }
     let Some(first) = table.rows.first() else {
         page.push_str("</details>\n");
         return;

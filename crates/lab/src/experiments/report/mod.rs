@@ -7,7 +7,6 @@ mod machine;
 mod picture;
 mod tables;
 
-use super::cells::grids;
 use super::declare::{Experiment, Headline};
 use super::results::Results;
 use super::verdict::{Judged, Verdict, judge};
@@ -31,9 +30,9 @@ impl<'a> Report<'a> {
         experiments: &'a [&'static Experiment],
         headlines: &[&'static Headline],
     ) -> Self {
-        let grids = grids(experiments.iter().copied());
-        let judged = headlines.iter().map(|headline| judge(headline, &grids, results)).collect();
-        let tables = Tables::new(&grids, results);
+        let grids = &results.grids;
+        let judged = headlines.iter().map(|headline| judge(headline, grids, results)).collect();
+        let tables = Tables::new(grids, results);
         Self { results, experiments, judged, tables }
     }
 
