@@ -231,7 +231,7 @@ pub(crate) fn begin(
     let mut reactions = Reactions::new(service.on_event.clone(), uuid, name);
     let before = if report.was_clean { "stopped in order" } else { "not stopped in order, and recovered" };
     reactions.remember(Level::Info, "served", &format!("serving began; the array had been {before}"));
-    if let Some(text) = plant.visit(|running| describe_missing(running))? {
+    if let Some(text) = plant.visit(describe_missing)? {
         reactions.tell(Level::Warning, "degraded", "", &text);
     }
     let mut steward = Steward::new(signals, control, operator, found.stale, uris.to_vec(), reactions);

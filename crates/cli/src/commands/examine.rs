@@ -73,6 +73,12 @@ fn to_json(candidate: &Candidate) -> Value {
     })
 }
 
+/// Whether a device has no room for such a copy of the superblock.
+fn ends_before(candidate: &Candidate, slot: usize) -> bool {
+    let left = candidate.size_bytes.saturating_sub(SUPERBLOCK_OFFSETS[slot]);
+    usize::try_from(left).is_ok_and(|left| left < META_BYTES)
+}
+
 fn to_text(candidate: &Candidate) -> String {
     let mut text = format!("{}: {}", candidate.path.display(), show_size(candidate.size_bytes));
     text.push('\n');
@@ -81,7 +87,7 @@ fn to_text(candidate: &Candidate) -> String {
             Ok(superblock) => {
                 text.push_str(&format!("  superblock {slot}: update {}\n", superblock.config_seq))
             }
-            Err(_) if candidate.size_bytes < SUPERBLOCK_OFFSETS[slot] + META_BYTES as u64 => {
+            Err(_) if ends_before(candidate, slot) => {
                 text.push_str(&format!("  superblock {slot}: no room for one, it ends before\n"));
             }
             Err(error) => text.push_str(&format!("  superblock {slot}: {error}\n")),

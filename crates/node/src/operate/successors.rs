@@ -69,9 +69,9 @@ impl Operator {
     pub fn let_successors_go(&mut self, running: &mut Running) -> Result<(), Error> {
         for one in &self.succeeding {
             let (path, name) = (one.path().display(), self.view(running).name_of(one.dev()));
+            let stays = format!("{name} stays: `replace` again when the array is served");
             let text = format!(
-                "{path} does not take the place of {name}, as the array stops before it is whole; {name} stays: `replace` \
-                 again when the array is served"
+                "{path} does not take the place of {name}: the array stops before it is whole; {stays}"
             );
             log_as(Level::Warning, &text);
         }

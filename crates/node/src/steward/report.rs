@@ -77,19 +77,20 @@ impl Steward {
                 Event::WorkBegan { kind, resumed } => {
                     self.note(work_name(kind), &describe_begin(kind, resumed, running.rebuilt_percent()));
                 }
-                Event::WorkEnded { kind, found, seconds } => {
-                    let text = describe_end(kind, &found, seconds);
-                    if found.errors_left() > 0 {
-                        let (lost, mismatches) = (found.lost, found.code_mismatches);
-                        let what = format!(
-                            "{lost} code words are lost, {mismatches} stripes had parity that did not match"
-                        );
-                        self.reactions.tell(Level::Error, "lost", "", &format!("{text}; {what}"));
-                    } else {
-                        self.reactions.tell(Level::Info, work_name(kind), "", &text);
-                    }
-                }
+                Event::WorkEnded { kind, found, seconds } => self.report_end(kind, &found, seconds),
             }
+        }
+    }
+
+    fn report_end(&mut self, kind: WorkKind, found: &MaintenanceReport, seconds: u64) {
+        let text = describe_end(kind, found, seconds);
+        if found.errors_left() > 0 {
+            let (lost, mismatches) = (found.lost, found.code_mismatches);
+            let what =
+                format!("{lost} code words are lost, {mismatches} stripes had parity that did not match");
+            self.reactions.tell(Level::Error, "lost", "", &format!("{text}; {what}"));
+        } else {
+            self.reactions.tell(Level::Info, work_name(kind), "", &text);
         }
     }
 }
