@@ -65,7 +65,8 @@ impl Operator {
         self.succeeding.iter().any(Succeeding::is_handing_over)
     }
 
-    /// The array is to be stopped: no member gets a successor any more. Nothing remembers them, so it is said.
+    /// The array is to be stopped: no member gets a successor any more. Nothing remembers them, so that is
+    /// said.
     pub fn let_successors_go(&mut self, running: &mut Running) -> Result<(), Error> {
         for one in &self.succeeding {
             let (path, name) = (one.path().display(), self.view(running).name_of(one.dev()));
