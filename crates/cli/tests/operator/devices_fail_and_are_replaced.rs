@@ -95,7 +95,7 @@ fn a_device_that_died_while_the_array_was_stopped_is_replaced_by_name() {
     std::fs::remove_file(rig.path("l1")).unwrap();
     rig.on("fail", &["d0", "n1", "d2", "d3", "l0"], &["--device", "log1"]).ok();
     rig.on("status", &["d0", "n1", "d2", "d3", "l0"], &[]).code(1);
-    rig.on("scrub", &["d0", "n1", "d2", "d3", "l0"], &[]).ok();
+    rig.on("scrub", &["d0", "n1", "d2", "d3", "l0"], &[]).code(1);
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn a_device_that_is_not_what_it_was_is_taken_out() {
     let rig = Rig::new();
     let server = served(&rig, &[]);
     File::options().write(true).open(rig.path("d1")).unwrap().set_len(3 << 20).unwrap();
-    let scrub = rig.on("scrub", &["d0"], &["--wait", "--json"]).ok().json();
+    let scrub = rig.on("scrub", &["d0"], &["--wait", "--json"]).code(1).json();
     assert_eq!((&scrub["state"], &device(&scrub, "data1")["state"]), (&"degraded".into(), &"failed".into()));
     // Another array's superblocks.
     rig.run(&[
@@ -284,7 +284,7 @@ fn a_device_that_is_not_what_it_was_is_taken_out() {
     .ok();
     let foreign = std::fs::read(rig.path("x2")).unwrap();
     File::options().write(true).open(rig.path("d2")).unwrap().write_all_at(&foreign[..8192], 0).unwrap();
-    let scrub = rig.on("scrub", &["d0"], &["--wait", "--json"]).ok().json();
+    let scrub = rig.on("scrub", &["d0"], &["--wait", "--json"]).code(1).json();
     assert_eq!(device(&scrub, "data2")["state"], "failed");
     // One more would be one too many: it is said, and stays in service.
     std::fs::remove_file(rig.path("d3")).unwrap();
