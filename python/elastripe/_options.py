@@ -39,6 +39,7 @@ class SimulateOptions(TypedDict, total=False):
     rewrites: Text | None
     cache_stripes: Number | None
     cache_slots: Number | None
+    stripe_cache: Number | None
     groups: Number | None
     gc_threshold: Number | None
     gc_group: Text | None
@@ -72,6 +73,8 @@ class SimulateOptions(TypedDict, total=False):
     speed: Number | None
     buffers: Size | None
     seed: Number | None
+    interval: Text | None
+    series: File | None
     fail: Number | None
     rebuild: Number | None
     batch: Number | None
@@ -118,6 +121,7 @@ class ReplayOptions(TypedDict, total=False):
     """Options of ``replay``."""
 
     members: Union[File, Sequence[File]] | None
+    overwrite: bool | None
     format: Text | None
     columns: Text | None
     skip_bad_lines: bool | None
@@ -140,6 +144,7 @@ class ReplayOptions(TypedDict, total=False):
     rewrites: Text | None
     cache_stripes: Number | None
     cache_slots: Number | None
+    stripe_cache: Number | None
     placement: Text | None
     groups: Number | None
     hotness: Text | None
@@ -162,6 +167,8 @@ class ReplayOptions(TypedDict, total=False):
     speed: Number | None
     verify: bool | None
     checkpoint: Literal['incremental', 'full'] | None
+    interval: Text | None
+    series: File | None
     seed: Number | None
 
 

@@ -192,7 +192,7 @@ fn what_a_degraded_or_failed_array_means_and_what_to_do() {
         lines("failed", "served", ["failed", "failed", "healthy"]),
         [
             "meaning: data0 and data1 are out of service, the array bears 1: writes are refused; what can be read still is served, the rest is lost",
-            "action: bring back members that were only disconnected, or restore from a backup",
+            "action: bring back members that were only disconnected: stop the array (elastripe stop tank) and serve it with all that are still there; or restore from a backup",
         ]
     );
     assert_eq!(
