@@ -115,7 +115,7 @@ pub fn describe_errors(name: &str, errors: MemberErrors) -> String {
     let repaired = match errors.healed {
         0 => "none was repaired".to_owned(),
         healed if healed >= errors.checksum + errors.read => "all were repaired".to_owned(),
-        healed => format!("{} were repaired", show_count(healed)),
+        healed => format!("{} chunks were repaired", show_count(healed)),
     };
     format!("{name} {} ({repaired})", did.join(" and "))
 }

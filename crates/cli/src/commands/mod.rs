@@ -35,8 +35,8 @@ pub enum Command {
     Kv(kv::Command),
     /// Find arrays among devices, files and directories.
     Scan(scan::Arguments),
-    /// Show how an array is; exit code 0 healthy, 1 degraded, 2 failed or down, 3 data is lost, 4
-    /// could not look.
+    /// Show how an array is; exit code 0 healthy, 1 degraded or suspended, 2 failed or down, 3 data is
+    /// lost, 4 could not look.
     Status(status::Arguments),
     /// Stop serving an array, in order.
     Stop(maintain::StopArguments),

@@ -48,7 +48,8 @@ fn every_command_takes_the_name_of_an_array_that_is_kept() {
     let found = rig.run(&["scan", "."]).ok();
     assert!(found.out.contains("./d0 (was, and is no member any more)\n"), "{found:?}");
     assert!(found.out.contains("./n0\n"), "{found:?}");
-    rig.on("rename", &["tank"], &["--name", "lake"]).ok();
+    let renamed = rig.on("rename", &["tank"], &["--name", "lake"]).ok();
+    assert!(renamed.err.contains("tank.toml still has the old name"), "{renamed:?}");
     assert_eq!(rig.status(&["tank"])["name"], "lake", "by the name of the file");
 }
 

@@ -33,7 +33,7 @@ pub fn action(status: &Status) -> Option<String> {
     let name = status.troubled.first().filter(|_| status.state != Condition::Failed)?;
     let whom = super::whom(status);
     Some(format!(
-        "scrub the array (elastripe scrub {whom}); replace {name} if it goes on (elastripe replace {whom} --device {name} --with NEWPATH); `elastripe clear {whom}` counts anew"
+        "scrub the array (elastripe scrub {whom}) unless that was done since; replace {name} if it goes on (elastripe replace {whom} --device {name} --with NEWPATH); `elastripe clear {whom}` counts anew"
     ))
 }
 
