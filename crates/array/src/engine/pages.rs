@@ -65,6 +65,9 @@ pub(super) struct PageFaults {
     lost: BTreeSet<usize>,
     /// Pages that the checkpoint under way had brought in and has not written.
     of_checkpoint: Vec<usize>,
+    /// How many have come. A page that need not be read comes in the turn in which it is wanted, and whoever
+    /// was before it in that turn must have another.
+    came: u64,
 }
 
 impl Engine {
@@ -402,6 +405,7 @@ impl Core {
             self.reads.pages.of_checkpoint.push(page);
         }
         self.reads.pages.by_page.remove(&page);
+        self.reads.pages.came += 1;
         for stripe in stripes.drain(..) {
             self.store.table.pin(page);
             if self.locks.page_came(stripe, &mut self.queue.granted) {
@@ -501,7 +505,7 @@ impl Activity for PageReader {
 }
 
 impl Marked for PageReader {
-    type Mark = [u64; 5];
+    type Mark = [u64; 6];
 
     fn mark(&self, core: &Core) -> Self::Mark {
         let pages = &core.reads.pages;
@@ -515,6 +519,7 @@ impl Marked for PageReader {
             count(pages.slots.len()),
             count(awaited),
             first,
+            pages.came,
         ]
     }
 }

@@ -253,7 +253,7 @@ pub trait Scheme: Send {
     fn configure(&mut self, _store: &Store, _options: &SchemeOptions) {}
 
     /// Takes the buffers that are its own from a new pool, which has room for them
-    /// ([`SchemeOptions::cache_slots`]); told once, after [`Scheme::configure`].
+    /// (`SchemeOptions::cache_slots`); told once, after [`Scheme::configure`].
     fn take_buffers(&mut self, _store: &Store, _pool: &mut Pool) {}
 
     /// Memory besides the table.
