@@ -30,19 +30,28 @@ pub struct Seat {
     pub in_flight: u32,
     /// Not all members know yet who is in service.
     pub is_publishing: bool,
-    /// The highest serial number of any member.
+    /// Every new serial number is above this: it is the highest of any member, or what serial numbers of this
+    /// assembly begin with.
     pub serial_max: u32,
 }
+
+/// Serial numbers of an assembly begin with its epoch times this. If power fails in the round of superblocks in
+/// which a device gets one, that device alone may know of it. What the next assembly gives another device is
+/// another number therefore, and the first is known as one that does not belong.
+const SERIALS_PER_EPOCH: u64 = 256;
 
 impl Seat {
     /// The place in the shard of an engine.
     pub fn of(engine: &Engine, dev: DevIndex) -> Self {
         let health = engine.health();
+        let first = engine.journal().epoch().get().saturating_mul(SERIALS_PER_EPOCH);
+        // Beyond four billion, or 16 million starts, they are given one after the other, as they were before.
+        let first = u32::try_from(first).unwrap_or(0);
         Self {
             in_service: health.is_writable(dev),
             in_flight: engine.in_flight(dev),
             is_publishing: engine.is_publishing(),
-            serial_max: health.members().iter().map(|member| member.serial).max().unwrap_or(0),
+            serial_max: health.members().iter().map(|member| member.serial).fold(first, u32::max),
         }
     }
 }
