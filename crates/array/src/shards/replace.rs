@@ -36,8 +36,8 @@ pub struct Seat {
 }
 
 /// Serial numbers of an assembly begin with its epoch times this. If power fails in the round of superblocks
-/// in which a device gets one, that device alone may know of it. What the next assembly gives another device is
-/// another number therefore, and the first is known as one that does not belong.
+/// in which a device gets one, that device alone may know of it. What the next assembly gives another device
+/// is another number therefore, and the first is known as one that does not belong.
 const SERIALS_PER_EPOCH: u64 = 256;
 
 impl Seat {
