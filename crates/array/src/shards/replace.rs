@@ -40,6 +40,11 @@ pub struct Seat {
 /// is another number therefore, and the first is known as one that does not belong.
 const SERIALS_PER_EPOCH: u64 = 256;
 
+/// The serial number of a device that takes the place that these are of the shards.
+pub(super) fn new_serial(seats: impl Iterator<Item = Seat>) -> u32 {
+    seats.map(|seat| seat.serial_max).max().unwrap_or(0).saturating_add(1)
+}
+
 impl Seat {
     /// The place in the shard of an engine.
     pub fn of(engine: &Engine, dev: DevIndex) -> Self {
@@ -203,7 +208,7 @@ impl Replacing {
         if asked.iter().any(|&shard| seats[shard].in_flight > 0 || seats[shard].is_publishing) {
             return ReplaceStep::Wait;
         }
-        self.serial = seats.iter().map(|seat| seat.serial_max).max().unwrap_or(0).saturating_add(1);
+        self.serial = new_serial(seats.iter().copied());
         match self.kind {
             Kind::Replaces => {
                 self.stage = Stage::Wipe(self.shards.len());

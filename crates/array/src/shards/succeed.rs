@@ -10,6 +10,7 @@
 //! nothing more is sent to either device until the partner is in place.
 
 use super::Seat;
+use super::replace::new_serial;
 use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, PairStage, PairState};
 
@@ -199,7 +200,7 @@ impl Succession {
             }
             self.is_left = false;
         }
-        self.serial = seats.iter().map(|seat| seat.seat.serial_max).max().unwrap_or(0).saturating_add(1);
+        self.serial = new_serial(seats.iter().map(|pair| pair.seat));
         self.stage = Stage::HandOver(seats.len());
         self.next(seats)
     }

@@ -9,9 +9,11 @@ use array::{
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use device::OpenError;
 use format::{ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SHARDS_MAX, SchemeKind};
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
+use node::error::Error;
 use node::fresh;
 use node::interrupt::Interrupt;
 use node::made::MadeFile;
@@ -332,7 +334,7 @@ fn check_paths(arguments: &Arguments) -> Result<(), Failure> {
 fn refuse_in_use(arguments: &Arguments) -> Result<(), Failure> {
     for path in arguments.data.iter().chain(&arguments.log).filter(|path| path.exists()) {
         if is_locked(&look_at(path)?) {
-            return Err(Failure::new(format!("{}: is in use by another process", path.display())));
+            return Err(Error::Device(OpenError::InUse { path: path.clone() }).into());
         }
     }
     Ok(())

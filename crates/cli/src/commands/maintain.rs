@@ -148,17 +148,17 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
     let mut progress = Progress::start();
     let outcome = session.scrub(arguments.rate, patience, &mut |step| progress.show(step));
     progress.finish();
+    // An error in that is the outcome's: `finish` ends the session in any case.
+    let outcome = outcome.and_then(|found| {
+        let Some(found) = found else { return Ok(None) };
+        Ok(Some((found, not_checked(&session.status()?))))
+    });
     let (exit, text) = match &outcome {
-        Ok(Some(found)) => (if found.errors_left() > 0 { EXIT_FAILED } else { 0 }, describe_scrub(found)),
+        Ok(Some((found, left_out))) => {
+            let is_well = found.errors_left() == 0 && left_out.is_empty();
+            (if is_well { 0 } else { EXIT_FAILED }, describe_scrub(found, left_out))
+        }
         Ok(None) | Err(_) => (0, "the scrub has begun, see `status`".to_owned()),
-    };
-    let left_out = match &outcome {
-        Ok(Some(_)) => not_checked(&session.status()?),
-        Ok(None) | Err(_) => Vec::new(),
-    };
-    let (exit, text) = match left_out.as_slice() {
-        [] => (exit, text),
-        names => (EXIT_FAILED, format!("{text}; NOT CHECKED, as not in service: {}", names.join(", "))),
     };
     finish(session, outcome.map(|_| ()), arguments.json, &text)?;
     Ok(exit)
@@ -166,14 +166,12 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
 
 /// Members on which a scrub could not look at everything.
 fn not_checked(status: &Status) -> Vec<String> {
-    let devices = status.devices.iter().filter(|device| match device.state {
-        DeviceState::Healthy | DeviceState::Spare | DeviceState::Taken => false,
-        DeviceState::Rebuilding | DeviceState::Failed | DeviceState::Absent | DeviceState::Missing => true,
-    });
+    let is_partial = |state: DeviceState| state.is_out() || state == DeviceState::Rebuilding;
+    let devices = status.devices.iter().filter(|device| is_partial(device.state));
     devices.map(|device| device.name.clone()).collect()
 }
 
-fn describe_scrub(found: &LastWork) -> String {
+fn describe_scrub(found: &LastWork, left_out: &[String]) -> String {
     let chunks = match found.chunks_left {
         0 => String::new(),
         left => format!(", {left} chunks bad still for want of room: make room and scrub again"),
@@ -182,8 +180,12 @@ fn describe_scrub(found: &LastWork) -> String {
         0 => String::new(),
         left => format!(", {left} errors left in the metadata"),
     };
+    let left_out = match left_out {
+        [] => String::new(),
+        names => format!("; NOT CHECKED, as not in service: {}", names.join(", ")),
+    };
     format!(
-        "scrub: {} chunks healed, {} code words lost, {} stripes with parity that did not match, {} metadata blocks written anew{chunks}{metadata}",
+        "scrub: {} chunks healed, {} code words lost, {} stripes with parity that did not match, {} metadata blocks written anew{chunks}{metadata}{left_out}",
         found.chunks_repaired, found.lost, found.mismatches, found.metadata_repaired
     )
 }

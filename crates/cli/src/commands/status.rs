@@ -8,6 +8,7 @@ use clap::Args;
 use format::ArrayUuid;
 use lab::failure::{EXIT_CANNOT_LOOK, Failure};
 use node::called::members;
+use node::checks::same_file;
 use node::drives::ask_now;
 use node::error::Error;
 use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
@@ -239,7 +240,8 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
 /// service, its advice would be wrong.
 fn whose(status: &Status, path: &Path, failure: &Error) -> String {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let is_it = |of_member: &Path| std::path::absolute(of_member).is_ok_and(|of_member| of_member == whole);
+    // What is gone has no file that could be the same.
+    let is_it = |of_member: &Path| of_member == whole || same_file(of_member, path);
     let served = status.devices.iter().filter(|_| status.source == Source::Served);
     let mut members = served.filter(|device| device.path.as_deref().is_some_and(is_it));
     match members.next() {
