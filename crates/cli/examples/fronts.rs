@@ -5,6 +5,7 @@
 //! ```text
 //! fronts compare [--seconds N] [--rounds N] [--depth N]     needs fio
 //! fronts serve DIRECTORY
+//! fronts write DIRECTORY [--seconds N] [--depth N]          vhost-user-blk alone, of a server that runs
 //! ```
 
 use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
@@ -125,13 +126,22 @@ fn median(rates: &mut [f64]) -> f64 {
     rates[rates.len() / 2]
 }
 
+/// The value of an option that is a number.
+fn number(arguments: &[String], name: &str, default: u64) -> Outcome<u64> {
+    let at = arguments.iter().position(|argument| argument == name);
+    Ok(at.and_then(|at| arguments.get(at + 1)).map(|text| text.parse()).transpose()?.unwrap_or(default))
+}
+
+fn write(directory: &Path, arguments: &[String]) -> Outcome<()> {
+    let depth = usize::try_from(number(arguments, "--depth", 32)?)?;
+    let rate = write_disk(&directory.join("disk"), number(arguments, "--seconds", 3)?, depth)?;
+    println!("{rate:.0}");
+    Ok(())
+}
+
 fn compare(arguments: &[String]) -> Outcome<()> {
-    let number = |name: &str, default: u64| -> Outcome<u64> {
-        let at = arguments.iter().position(|argument| argument == name);
-        Ok(at.and_then(|at| arguments.get(at + 1)).map(|text| text.parse()).transpose()?.unwrap_or(default))
-    };
-    let (seconds, rounds) = (number("--seconds", 3)?, number("--rounds", 5)?);
-    let depth = usize::try_from(number("--depth", 32)?)?;
+    let (seconds, rounds) = (number(arguments, "--seconds", 3)?, number(arguments, "--rounds", 5)?);
+    let depth = usize::try_from(number(arguments, "--depth", 32)?)?;
     let directory = std::env::temp_dir().join(format!("fronts-{}", std::process::id()));
     std::fs::create_dir(&directory)?;
     let mut server = Command::new(std::env::current_exe()?).arg("serve").arg(&directory).spawn()?;
@@ -162,7 +172,10 @@ fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match (arguments.first().map(String::as_str), arguments.get(1)) {
         (Some("serve"), Some(directory)) => serve(Path::new(directory)),
+        (Some("write"), Some(directory)) => write(Path::new(directory), &arguments),
         (Some("compare"), _) => compare(&arguments),
-        _ => Err("expected: fronts compare [--seconds N] [--rounds N] [--depth N] | serve DIRECTORY".into()),
+        _ => Err("expected: fronts compare [--seconds N] [--rounds N] [--depth N] | serve DIRECTORY | \
+                  write DIRECTORY [--seconds N] [--depth N]"
+            .into()),
     }
 }

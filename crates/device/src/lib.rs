@@ -22,6 +22,7 @@
 #![deny(unsafe_code)]
 
 mod counting;
+mod kernel;
 mod mapping;
 mod member;
 mod membership;
@@ -36,6 +37,7 @@ mod uring;
 pub mod wear;
 
 pub use counting::{Counting, DeviceCounters};
+pub use kernel::is_rotational;
 pub use member::{
     Access, DirectIo, Existing, Identity, Kind, Member, Members, Note, OpenError, OpenOptions, Probe,
     Whereabouts, allocate_file, create_file, identity, probe,

@@ -3,11 +3,10 @@
 //!
 //! The kernel says how many a device has, from 1 on; 0 is a write that belongs to none.
 
+use crate::kernel::queue_attribute;
 use block::Stream;
-use rustix::fs::{major, minor};
-use std::fs::{File, read_to_string};
+use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -18,11 +17,10 @@ pub struct WriteStreams(Arc<AtomicU8>);
 impl WriteStreams {
     /// What the kernel offers of a block device.
     pub(crate) fn of_device(file: &File) -> Self {
-        let offered = file.metadata().ok().and_then(|found| {
-            let number = format!("{}:{}", major(found.rdev()), minor(found.rdev()));
-            offered_below(&Path::new("/sys/dev/block").join(number))
-        });
-        Self::new(offered.unwrap_or(0))
+        let number = file.metadata().ok().map(|found| found.rdev());
+        let offered = number.and_then(|device| queue_attribute(device, "max_write_streams"));
+        let offered = offered.and_then(|text| text.parse::<u64>().ok());
+        Self::new(u8::try_from(offered.unwrap_or(0)).unwrap_or(u8::MAX))
     }
 
     /// So many.
@@ -56,14 +54,6 @@ impl WriteStreams {
             (_, Stream::Metadata) => count.min(4),
         }
     }
-}
-
-/// What a directory of the kernel's on a device says; a partition has the streams of its drive.
-fn offered_below(directory: &Path) -> Option<u8> {
-    let whole = std::fs::canonicalize(directory).ok()?;
-    let drive = if whole.join("partition").exists() { whole.parent()? } else { &whole };
-    let text = read_to_string(drive.join("queue/max_write_streams")).ok()?;
-    text.trim().parse::<u64>().ok().map(|count| u8::try_from(count).unwrap_or(u8::MAX))
 }
 
 #[cfg(test)]
@@ -106,19 +96,5 @@ mod tests {
         let same = streams.clone();
         streams.give_up();
         assert_eq!((same.count(), same.stream_of(Stream::Parity, 0)), (0, 0));
-    }
-
-    #[test]
-    fn the_kernel_is_asked_of_the_drive() {
-        let root = tempfile::tempdir().unwrap();
-        let partition = root.path().join("nvme0n1/nvme0n1p1");
-        std::fs::create_dir_all(&partition).unwrap();
-        std::fs::create_dir_all(root.path().join("nvme0n1/queue")).unwrap();
-        std::fs::write(partition.join("partition"), "1\n").unwrap();
-        assert_eq!(offered_below(&partition), None, "an older kernel");
-        std::fs::write(root.path().join("nvme0n1/queue/max_write_streams"), "7\n").unwrap();
-        assert_eq!(offered_below(&partition), Some(7));
-        assert_eq!(offered_below(&root.path().join("nvme0n1")), Some(7));
-        assert_eq!(offered_below(&root.path().join("nowhere")), None);
     }
 }

@@ -13,6 +13,7 @@ use device::OpenError;
 use format::{ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SHARDS_MAX, SchemeKind};
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
+use node::create::shards_for;
 use node::error::Error;
 use node::fresh;
 use node::interrupt::Interrupt;
@@ -85,10 +86,11 @@ pub struct Arguments {
     #[command(flatten)]
     unit: GcUnit,
     /// Parts of the array that work side by side, each with a slice of every device and an engine of its own;
-    /// fixed for the array's life. Log devices that are hard disks want 1: each shard writes a stream of
-    /// its own to them.
-    #[arg(long, default_value = "1", value_parser = clap::value_parser!(u16).range(1..=i64::from(SHARDS_MAX)))]
-    shards: u16,
+    /// fixed for the array's life. `auto` is one for each 256 GiB of the smallest data device, for at most half of
+    /// this machine's processors; 1 if a log device is a hard disk, to which each shard would write a stream
+    /// of its own.
+    #[arg(long, default_value = "auto", value_parser = parse_shards, value_name = "N|auto")]
+    shards: Shards,
     /// Name of the array.
     #[arg(long, default_value = "")]
     name: String,
@@ -101,6 +103,23 @@ pub struct Arguments {
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// How many shards the array gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shards {
+    /// As many as suit its size and this machine.
+    Auto,
+    /// So many.
+    Exactly(u16),
+}
+
+fn parse_shards(text: &str) -> Result<Shards, String> {
+    match text.parse() {
+        _ if text == "auto" => Ok(Shards::Auto),
+        Ok(count) if (1..=SHARDS_MAX).contains(&count) => Ok(Shards::Exactly(count)),
+        Ok(_) | Err(_) => Err(format!("found {text:?}, expected auto or a number from 1 to {SHARDS_MAX}")),
+    }
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,7 +225,11 @@ fn plan_with(
     table_bytes: u64,
 ) -> Result<Result<Planned, CreateError>, Failure> {
     let options = create_options(arguments, chunk_bytes)?;
-    match plan_shards(&options, data_bytes, log_bytes, arguments.log.len(), arguments.shards) {
+    let shards = match arguments.shards {
+        Shards::Auto => shards_for(data_bytes, &arguments.log),
+        Shards::Exactly(count) => count,
+    };
+    match plan_shards(&options, data_bytes, log_bytes, arguments.log.len(), shards) {
         Ok(config) => {
             let options = EngineOptions { table_bytes, ..EngineOptions::default() };
             let need = MemoryNeed::of_all_shards(&config, &options)?;

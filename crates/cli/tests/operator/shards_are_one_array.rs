@@ -147,6 +147,23 @@ fn numbers_of_shards_that_do_not_fit_are_refused() {
     assert!(!rig.path("d0").exists(), "nothing was made");
 }
 
+/// A large array gets shards by itself, half as many as the machine has processors at most; a small one has
+/// one.
+#[test]
+fn large_arrays_have_shards_by_themselves() {
+    let rig = Rig::new();
+    let shards = |size: &'static str, more: &[&'static str]| {
+        let create = ["create", "--parity", "1", "--dry-run", "--json", "--data", "d0", "d1", "d2"];
+        let output = rig.run(&[&create[..], &["--file-size", size], more].concat());
+        output.ok().json()["shard_count"].as_u64().unwrap()
+    };
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
+    assert_eq!(shards("1TiB", &[]), (processors / 2).clamp(1, 4));
+    assert_eq!(shards("1TiB", &["--shards", "auto"]), (processors / 2).clamp(1, 4));
+    assert_eq!(shards("1TiB", &["--shards", "3"]), 3);
+    assert_eq!(shards("64MiB", &[]), 1);
+}
+
 #[test]
 fn clients_on_threads_of_their_own_see_the_same_volume() {
     if !has("qemu-io") {
