@@ -45,17 +45,16 @@ impl Load {
 /// Keeps `load.depth` operations in flight for `duration`; answers operations per second.
 fn run(set: &mut dyn DeviceSet, pool: &mut Pool, load: Load, duration: Duration) -> f64 {
     let mut random = SplitMix::new(SEED);
-    let mut idle: Vec<Slot> = (0..load.depth).map(|_| pool.alloc().expect("a slot for each")).collect();
-    let mut slots = idle.clone();
-    slots.sort_unstable(); // a fresh pool hands out 0, 1, 2, ...: the tag is the index
+    let slots: Vec<Slot> = (0..load.depth).map(|_| pool.alloc().expect("a slot for each")).collect();
+    let mut idle: Vec<usize> = (0..slots.len()).collect(); // a place in `slots` is a tag
     let (mut ops, mut completions) = (Vec::new(), Vec::<Completion>::new());
     let (mut started, mut ended, begin) = (0u64, 0u64, Instant::now());
     let mut going = true;
     while going || started > ended {
-        while going && let Some(slot) = idle.pop() {
+        while going && let Some(place) = idle.pop() {
             let dev = DevIndex::new((started % u64::from(load.device_count)) as u16);
             let offset_bytes = load.offset_bytes(&mut random, started);
-            let (tag, stream) = (slot.index() as u64, Stream::Data);
+            let (tag, stream) = (place as u64, Stream::Data);
             let length_bytes = BLOCK_BYTES;
             ops.push(DeviceOp {
                 tag,
@@ -65,7 +64,7 @@ fn run(set: &mut dyn DeviceSet, pool: &mut Pool, load: Load, duration: Duration)
                 class: 0,
                 offset_bytes,
                 length_bytes,
-                slot: Some(slot),
+                slot: Some(slots[place]),
             });
             started += 1;
         }
@@ -75,7 +74,7 @@ fn run(set: &mut dyn DeviceSet, pool: &mut Pool, load: Load, duration: Duration)
         set.poll(pool, &mut completions);
         for completion in completions.drain(..) {
             assert_eq!(completion.result, Ok(()), "a transfer failed");
-            idle.push(slots[completion.tag as usize]);
+            idle.push(completion.tag as usize);
             ended += 1;
         }
         going = begin.elapsed() < duration;
@@ -139,15 +138,15 @@ fn on_a_file(path: PathBuf, duration: Duration) -> Result<(), Box<dyn Error>> {
         sequential: false,
     };
     for round in 0..3 {
-        for shared in [false, true] {
+        for name in ["copied", "polled", "shared"] {
             let mut pool = Pool::new(BLOCK_BYTES as usize, 256);
             let members = Members::open(&[Some(path.clone())], OpenOptions::default())?;
-            let options = UringOptions::default();
-            let (mut set, name) = if shared {
+            let options = UringOptions { kernel_polls: name == "polled", ..UringOptions::default() };
+            let mut set = if name == "shared" {
                 // SAFETY: `pool` is dropped after `set`, and `run` waits for all it starts.
-                (unsafe { UringSet::start_shared(members, &mut pool, options)? }, "shared")
+                unsafe { UringSet::start_shared(members, &mut pool, options)? }
             } else {
-                (UringSet::start(members, pool.slot_bytes(), options)?, "copied")
+                UringSet::start(members, pool.slot_bytes(), options)?
             };
             if round == 0 {
                 set.notes().iter().for_each(|note| println!("note: {note}"));

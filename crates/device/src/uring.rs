@@ -1,7 +1,7 @@
 //! Block devices and files through one io_uring.
 //!
 //! - One ring per set, with registered files and registered buffers; entered at most once per
-//!   `submit` and `poll`.
+//!   `submit` and `poll`, or polled by a thread of the kernel's ([`UringOptions::kernel_polls`]).
 //! - Neighbours in a batch (same member and kind, adjacent offsets, nothing of that member's between them)
 //!   become one transfer; each operation still gets its own completion. When a merged read fails, its
 //!   operations are read again one by one, so that only the bad ones fail. A failed write fails all it was
@@ -161,7 +161,7 @@ impl UringSet {
     ) -> Result<Self, RingError> {
         let depth = options.queue_depth.clamp(1, QUEUE_DEPTH_MAX);
         let mut notes = members.notes();
-        let ring = build_ring(depth, &mut notes)?;
+        let ring = build_ring(depth, options, &mut notes)?;
         set_workers(&ring, 0);
         let count = members.count();
         let files: Vec<RawFd> = (0..count).map(|index| registered_fd(&members, index)).collect();
@@ -400,6 +400,8 @@ impl UringSet {
                 return;
             }
             match self.ring.submit() {
+                // The kernel's thread takes them when it comes to them.
+                Ok(_) if self.ring.params().is_setup_sqpoll() => return,
                 Ok(count) if waiting && count > 0 => {} // once more if the kernel stopped early
                 Ok(_) => return,
                 // Short of memory or of room for completions, or a signal: the next poll or wait tries again.

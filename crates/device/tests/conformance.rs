@@ -64,6 +64,18 @@ fn uring_at_every_depth_with_and_without_direct_io() {
 }
 
 #[test]
+fn uring_that_the_kernel_polls() {
+    for directory in directories() {
+        for queue_depth in [1, 7, 64] {
+            let members = Members::open(&member_files(directory.path()), OpenOptions::default()).unwrap();
+            let options = UringOptions { queue_depth, kernel_polls: true, ..UringOptions::default() };
+            let mut set = UringSet::start(members, common::SLOT_BYTES, options).unwrap();
+            conforms(&mut set, &mut pool(), Keeps::Everything, UringSet::fail);
+        }
+    }
+}
+
+#[test]
 #[allow(unsafe_code, reason = "the ring on the pool itself has an unsafe constructor")]
 fn uring_on_the_pool_itself() {
     for directory in directories() {

@@ -9,7 +9,6 @@ use front::SOCKET_BUFFERS_BYTES;
 use kv::Options;
 use lab::failure::Failure;
 use monitor::Monitor;
-use node::driver::DriverOptions;
 use node::keys::{KeyEndpoints, KeyService, Making, serve_keys};
 use node::logbook;
 use node::memory::available_bytes;
@@ -206,7 +205,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let endpoints = KeyEndpoints::open(&locked, &arguments.resp, &guard, limits, settings)?;
     let monitor = whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
-    let assembled = locked.assemble(options, DriverOptions::default())?;
+    let assembled = locked.assemble(options, whole.driver())?;
     warn_of_memory(&need);
     let talk = Talk::of(whole);
     print_start(&assembled, Use::ReadWrite, talk);

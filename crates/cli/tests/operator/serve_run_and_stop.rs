@@ -31,6 +31,18 @@ fn what_was_written_is_read_after_a_restart_with_members_in_any_order() {
 }
 
 #[test]
+fn a_ring_that_the_kernel_polls_serves_also_after_a_pause() {
+    if !has("qemu-io") {
+        return;
+    }
+    let rig = Rig::with_array();
+    let write = ["write -P 7 0 1M", "flush", "sleep 50", "write -P 9 12k 2k", "sleep 50", "read -P 9 12k 2k"];
+    rig.serve_run(&MEMBERS, &qemu_script(&write), &["--kernel-poll"]).ok();
+    let read = qemu_script(&["read -P 7 0 12k", "read -P 9 12k 2k", "read -P 7 14k 1010k"]);
+    rig.serve_run(&MEMBERS, &read, &[]).ok();
+}
+
+#[test]
 fn the_exit_code_is_that_of_the_command() {
     let rig = Rig::with_array();
     rig.serve_run(&MEMBERS, "exit 37", &[]).code(37);

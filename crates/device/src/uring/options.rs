@@ -9,12 +9,15 @@ pub struct UringOptions {
     pub queue_depth: u32,
     /// Whether neighbours on a member become one transfer.
     pub merge: bool,
+    /// Whether a thread of the kernel's looks for new transfers by itself (SQPOLL). It saves the set's thread
+    /// the system call of a submission, and takes a processor while there is work and for some time after it.
+    pub kernel_polls: bool,
 }
 
 impl Default for UringOptions {
     /// Merging, and 256 in flight: enough for several NVMe devices at their best, and 1 MiB of 4 KiB buffers.
     fn default() -> Self {
-        Self { queue_depth: 256, merge: true }
+        Self { queue_depth: 256, merge: true, kernel_polls: false }
     }
 }
 
@@ -24,6 +27,11 @@ pub enum RingError {
     /// No ring: switched off (`kernel.io_uring_disabled`), forbidden by a container's filter, or no memory.
     #[error("io_uring is not available: {0}; see kernel.io_uring_disabled and the seccomp profile")]
     Unavailable(io::Error),
+    /// The kernel starts no thread that polls.
+    #[error(
+        "a thread of the kernel's that polls io_uring is refused: {0}; it needs Linux 5.11 or later, or leave it out"
+    )]
+    NoPolling(io::Error),
     /// The kernel is too old.
     #[error("io_uring of this kernel cannot wait with a timeout: expected Linux 5.11 or later")]
     TooOld,

@@ -1,6 +1,6 @@
 //! The ring itself: how it is made, its workers, the files it knows.
 
-use super::RingError;
+use super::{RingError, UringOptions};
 use crate::member::{Members, Note};
 use block::DevIndex;
 use io_uring::IoUring;
@@ -9,6 +9,9 @@ use std::os::fd::{AsRawFd as _, RawFd};
 
 /// Workers of the kernel that transfers of a set may keep busy; few of them run at a time.
 const WORKERS: usize = 64;
+
+/// How long the kernel's thread goes on looking when there is nothing more.
+const POLL_IDLE_MS: u32 = 10;
 
 /// Whether entering the ring is worth another try.
 pub(crate) fn is_transient(error: &io::Error) -> bool {
@@ -24,8 +27,30 @@ pub(super) fn set_workers(ring: &IoUring, stuck: usize) {
     let _ = ring.submitter().register_iowq_max_workers(&mut [wanted, 0]);
 }
 
-/// The best ring this kernel gives.
-pub(super) fn build_ring(depth: u32, notes: &mut Vec<Note>) -> Result<IoUring, RingError> {
+/// The best ring this kernel gives, for so many transfers.
+pub(super) fn build_ring(
+    depth: u32,
+    options: UringOptions,
+    notes: &mut Vec<Note>,
+) -> Result<IoUring, RingError> {
+    let ring = if options.kernel_polls { build_polled(depth)? } else { build_entered(depth, notes)? };
+    if ring.params().is_feature_ext_arg() { Ok(ring) } else { Err(RingError::TooOld) }
+}
+
+/// A ring that a thread of the kernel's polls. What ends in an interrupt is not deferred then, as nobody
+/// enters the ring.
+fn build_polled(depth: u32) -> Result<IoUring, RingError> {
+    let polled = IoUring::builder().setup_sqpoll(POLL_IDLE_MS).setup_single_issuer().build(depth);
+    match polled {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            IoUring::builder().setup_sqpoll(POLL_IDLE_MS).build(depth).map_err(RingError::NoPolling)
+        }
+        polled => polled.map_err(RingError::NoPolling),
+    }
+}
+
+/// A ring that is entered to submit.
+fn build_entered(depth: u32, notes: &mut Vec<Note>) -> Result<IoUring, RingError> {
     let modern = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
@@ -33,16 +58,15 @@ pub(super) fn build_ring(depth: u32, notes: &mut Vec<Note>) -> Result<IoUring, R
         .setup_taskrun_flag()
         .setup_submit_all()
         .build(depth);
-    let ring = match modern {
-        Ok(ring) => ring,
+    match modern {
+        Ok(ring) => Ok(ring),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             notes.push(Note::RingWithoutDeferredWork);
             let cooperative = IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(depth);
-            cooperative.or_else(|_| IoUring::new(depth)).map_err(RingError::Unavailable)?
+            cooperative.or_else(|_| IoUring::new(depth)).map_err(RingError::Unavailable)
         }
-        Err(error) => return Err(RingError::Unavailable(error)),
-    };
-    if ring.params().is_feature_ext_arg() { Ok(ring) } else { Err(RingError::TooOld) }
+        Err(error) => Err(RingError::Unavailable(error)),
+    }
 }
 
 /// The file descriptor to register for a member; -1 stands for an empty place.
