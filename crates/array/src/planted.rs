@@ -54,6 +54,9 @@ planted!(
     /// Recovery takes the first it finds of a frame that was written several times, not the one that has
     /// grown most.
     ShortestFrame,
+    /// Recovery takes a ring to be empty whose first blocks are, also that of a device that came to its place
+    /// while the assembly ran.
+    RingsBeginAtTheirFirstBlock,
     /// A checkpoint counts before its header is durable.
     CheckpointUnsealed,
     /// Incremental checkpoints leave a changed page out.

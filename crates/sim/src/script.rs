@@ -50,6 +50,9 @@ pub struct Cut {
 /// Records of single chunks that fill more than a frame of 4 KiB.
 const RECORDS_OF_FRAMES: u64 = 240;
 
+/// Flushes after which every ring has frames far behind its first stretch.
+const FLUSHES_OF_RINGS: u64 = 90;
+
 /// Chunks of 4 KiB, in sectors.
 const CHUNK: u64 = 8;
 
@@ -88,6 +91,17 @@ impl Script {
         let write = |chunk| Step::Write { first: chunk * CHUNK, count: CHUNK, durable: false };
         let mut groups: Vec<_> = (0..RECORDS_OF_FRAMES / 4).map(|_| (0..4).map(write).collect()).collect();
         groups.extend([vec![Step::Flush], vec![Step::Rot(dev, area)], vec![Step::Scrub]]);
+        Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: 4, groups }
+    }
+
+    /// A member is replaced when the rings of frames have been in use for long, so that frames on the new device
+    /// begin far behind its first block; then so many more flushes.
+    pub fn replaced_late(scheme: SchemeKind, flushes: u64) -> Self {
+        let write = |chunk| Step::Write { first: chunk % 4 * CHUNK, count: CHUNK, durable: false };
+        let flushed = |chunk| [vec![write(chunk)], vec![Step::Flush]];
+        let mut groups: Vec<_> = (0..FLUSHES_OF_RINGS).flat_map(flushed).collect();
+        groups.extend([vec![Step::Fail(0), write(0)], vec![Step::Flush], vec![Step::Replace]]);
+        groups.extend((0..flushes).flat_map(flushed));
         Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: 4, groups }
     }
 
@@ -221,8 +235,9 @@ impl Script {
 
     /// The same; and how many units garbage collection chose before power failed.
     fn run_counting(&self, cut: Cut) -> Result<(u64, u64), Violation> {
-        let seed =
-            mix(cut.after ^ mix(cut.again.unwrap_or(u64::MAX)) ^ u64::from(cut.lost.unwrap_or(999)) << 40);
+        // Scripts of different lengths differ in what they draw, too.
+        let (lost, length) = (u64::from(cut.lost.unwrap_or(999)) << 40, (self.groups.len() as u64) << 52);
+        let seed = mix(cut.after ^ mix(cut.again.unwrap_or(u64::MAX)) ^ lost ^ length);
         let mut machine = Machine::of(self.swarm(cut.tear), Rng::new(seed), false, Mode::Drawn)?;
         let shards = machine.power_on()?;
         let before = machine.world.look().events();

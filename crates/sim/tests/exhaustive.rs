@@ -62,6 +62,16 @@ fn every_loss_after_a_scrub_mended() {
 }
 
 #[test]
+fn every_loss_after_a_member_was_replaced_late() {
+    for scheme in [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic] {
+        for flushes in 1..=3 {
+            let name = format!("{scheme} 2+1, {flushes} flushes after a replacement");
+            check(&name, Script::replaced_late(scheme, flushes).every_loss_at_the_end());
+        }
+    }
+}
+
+#[test]
 fn every_cut_of_growth_and_every_loss_after_it() {
     for scheme in [SchemeKind::Raid, SchemeKind::Eplog] {
         check(&format!("{scheme} 2+1, two shards"), Script::growing(scheme).every_cut_of_growth());

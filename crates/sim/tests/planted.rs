@@ -233,6 +233,10 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
             let scripts = [0, 1, 2].map(|dev| Script::mending(SchemeKind::Raid, dev, Area::Chunks));
             Some(hunt_script(bug, &scripts, Script::every_loss_at_the_end))
         }
+        Planted::RingsBeginAtTheirFirstBlock => {
+            let scripts = [1, 2, 3].map(|flushes| Script::replaced_late(SchemeKind::Eplog, flushes));
+            Some(hunt_script(bug, &scripts, Script::every_loss_at_the_end))
+        }
         Planted::GrowLeavesHalfTold => {
             let scripts = [Script::growing(SchemeKind::Raid)];
             Some(hunt_script(bug, &scripts, Script::every_cut_of_growth))

@@ -87,7 +87,7 @@ fn assemble_on(
     let (mut loaded, list) = load::load(devices, &health, newest, &mut store)?;
     let mut taken = Ok(());
     let mut take_list = || taken = load::take_list(&list, loaded.place.number, &mut store, &mut *scheme);
-    let found = scan::scan(devices, &health, newest.config, newest.array, &loaded, &mut take_list);
+    let found = scan::scan(devices, &health, newest, &loaded, &mut take_list);
     taken?;
     load_away(&mut health, &list, &loaded, newest)?;
     drop(list);

@@ -58,7 +58,7 @@ pub(super) fn prove(
 }
 
 /// Whether the checkpoint was written by the assembly that the superblock names.
-fn is_same_assembly(newest: &Superblock, loaded: &Loaded) -> bool {
+pub(super) fn is_same_assembly(newest: &Superblock, loaded: &Loaded) -> bool {
     (loaded.epoch, loaded.nonce) == (newest.epoch, newest.nonce)
 }
 

@@ -1,18 +1,29 @@
 //! Finding the journal's frames behind a checkpoint; nothing is written.
+//!
+//! An assembly begins each ring with its first block, and what it needs of a member that was flushed is there
+//! without a gap. So a ring is read from its beginning, and no further than there are frames of the assembly
+//! that wrote the checkpoint (docs/decisions/0063-rings-are-read-as-far-as-written.md). After an orderly stop nothing is
+//! behind the checkpoint; then the first blocks tell whether a later assembly has been there.
 
 use super::load::Loaded;
+use super::proof::is_same_assembly;
 use super::secure::Copies;
 use crate::health::Health;
 use crate::planted::{Planted, planted};
 use crate::restart::is_present;
+use crate::shards::may_have_come_since;
 use block::{ChunkIndex, DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
-use format::{ArrayConfig, ArrayUuid, FormatError, Frame, FrameExpect, decode_frame};
+use format::{ArrayConfig, ArrayUuid, FormatError, Frame, FrameExpect, Superblock, decode_frame};
 use std::collections::BTreeMap;
 
 /// Blocks of a stretch, which is read in one transfer.
 const STRETCH_BLOCKS: u32 = 64;
 /// Stretches of rings that are read at once, 64 MiB.
 const RING_STRETCHES: usize = 256;
+/// A small ring has so many stretches.
+const STRETCHES_PER_RING: u32 = 8;
+/// What stands for a block that cannot be read: no frame, and no block that was never written.
+const UNREADABLE: u8 = 0xff;
 /// Blocks of each log device that are read at once.
 const LOG_BLOCKS: u32 = 2048;
 /// Log stripes that one frame describes at most, so the log chunks between two frames.
@@ -52,12 +63,12 @@ fn last_of(frame: &Frame) -> Seq {
     Seq::new((frame.first_seq.get() + frame.records.len() as u64).saturating_sub(1))
 }
 
-/// Looks through the rings of frames and the log regions; does `work` beside that.
+/// Looks through the rings of frames and the log regions, as far as anything can be there; does `work` beside
+/// that.
 pub(super) fn scan(
     devices: &mut dyn DeviceSet,
     health: &Health,
-    config: ArrayConfig,
-    array: ArrayUuid,
+    newest: &Superblock,
     loaded: &Loaded,
     work: &mut dyn FnMut(),
 ) -> Found {
@@ -68,23 +79,25 @@ pub(super) fn scan(
         last_seq: loaded.through,
         newest_epoch: loaded.epoch,
     };
-    let mut newest_epoch = loaded.epoch;
-    let mut keep = keep_in(&mut found, loaded);
+    let (config, array) = (newest.config, newest.array);
     let is_there = |dev: &DevIndex| is_present(health, *dev);
+    let count = health.members().len();
+    let came_later =
+        |dev: DevIndex| may_have_come_since(health.members()[dev.index()].serial, loaded.epoch, count);
     let mut scanner = Scanner { devices, config, array, loaded, room: None };
-    let stretches = rings(&config, config.ring_members().filter(is_there));
-    let mut work = Some(work);
-    for stretches in stretches.chunks(RING_STRETCHES) {
-        scanner.read(stretches, work.take());
-        scanner.keep_rings(stretches, &mut keep, &mut newest_epoch);
+    let mut rings: Vec<RingEnd> = config
+        .ring_members()
+        .filter(is_there)
+        .map(|dev| RingEnd::new(&config, dev, came_later(dev)))
+        .collect();
+    let holds_all = holds_all(newest, loaded);
+    scanner.scan_rings(&mut rings, holds_all, &mut found, work);
+    if holds_all {
+        return found;
     }
-    if let Some(work) = work {
-        work();
-    }
-    drop(keep);
     let chunks = scanner.known_chunks(&found.frames);
     let mut keep = keep_in(&mut found, loaded);
-    let members = (0u16..).map(DevIndex::new).take(health.members().len());
+    let members = (0u16..).map(DevIndex::new).take(count);
     let has_log = |dev: &DevIndex| config.has_log_chunks(*dev) && is_there(dev);
     let mut logs: Vec<LogEnd> = members.filter(has_log).map(LogEnd::new).collect();
     loop {
@@ -97,8 +110,14 @@ pub(super) fn scan(
         scanner.keep_logs(&stretches, &mut logs, &mut keep);
     }
     drop(keep);
-    found.newest_epoch = newest_epoch;
     found
+}
+
+/// Whether the checkpoint holds every record there ever was: it is the one that an orderly stop ended with.
+fn holds_all(newest: &Superblock, loaded: &Loaded) -> bool {
+    let is_last =
+        loaded.place.number >= newest.checkpoints.durable && loaded.through >= newest.durable_through;
+    newest.clean && is_same_assembly(newest, loaded) && is_last
 }
 
 /// Notes what a frame says.
@@ -152,20 +171,64 @@ impl LogEnd {
     }
 }
 
-/// The rings, in stretches.
-fn rings(config: &ArrayConfig, members: impl Iterator<Item = DevIndex>) -> Vec<Stretch> {
-    let mut stretches = Vec::new();
-    for dev in members {
+/// How far a ring was looked through.
+struct RingEnd {
+    dev: DevIndex,
+    blocks: u32,
+    /// Blocks of a stretch.
+    step: u32,
+    /// The next block.
+    next: u32,
+    /// Stretches that are read next.
+    batch: usize,
+    /// A device that came to its place while the assembly ran: its frames begin anywhere.
+    is_whole: bool,
+    /// Nothing more is there.
+    is_over: bool,
+}
+
+impl RingEnd {
+    fn new(config: &ArrayConfig, dev: DevIndex, came_later: bool) -> Self {
         let blocks = config.ring_blocks(dev);
-        for block in (0..blocks.div_ceil(STRETCH_BLOCKS)).map(|stretch| stretch * STRETCH_BLOCKS) {
+        let step = (blocks / STRETCHES_PER_RING).clamp(1, STRETCH_BLOCKS);
+        let is_whole = came_later && !planted(Planted::RingsBeginAtTheirFirstBlock);
+        let batch = if is_whole { RING_STRETCHES } else { 1 };
+        Self { dev, blocks, step, next: 0, batch, is_whole, is_over: blocks == 0 }
+    }
+
+    /// The stretches that are looked at next, at most so many.
+    fn take(&mut self, config: &ArrayConfig, room: usize, out: &mut Vec<Stretch>) {
+        for _ in 0..self.batch.min(room) {
+            if self.next >= self.blocks {
+                break;
+            }
+            let (block, dev) = (self.next, self.dev);
             let (first, offset) = match is_log(config, dev) {
                 false => (block, config.journal_offset(block)),
                 true => (block + 1, config.log_offset(ChunkIndex::new(block + 1))),
             };
-            stretches.push(Stretch { dev, first, offset, count: STRETCH_BLOCKS.min(blocks - block) });
+            let count = self.step.min(self.blocks - block);
+            out.push(Stretch { dev, first, offset, count });
+            self.next += count;
         }
+        self.batch = (self.batch * 2).min(RING_STRETCHES);
     }
-    stretches
+
+    /// What the next of its stretches held.
+    fn note(&mut self, held: Held) {
+        self.is_over |= held == Held::Nothing && !self.is_whole;
+    }
+}
+
+/// What a stretch of a ring holds, of the assembly that is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Held {
+    /// Frames.
+    Frames,
+    /// Blocks that were never written, or that an assembly before has written: nothing follows.
+    Nothing,
+    /// Damage, or what somebody else has written.
+    Unknown,
 }
 
 fn is_log(config: &ArrayConfig, dev: DevIndex) -> bool {
@@ -222,20 +285,73 @@ impl Scanner<'_> {
         })
     }
 
-    fn keep_rings(&self, stretches: &[Stretch], keep: &mut impl FnMut(Frame), newest_epoch: &mut Epoch) {
-        for (&Stretch { dev, first, .. }, bytes) in self.read_of(stretches) {
-            for (at, bytes) in (first..).zip(bytes.chunks_exact(META_BYTES)) {
-                match self.frame(bytes, dev, at) {
-                    Ok(frame) => keep(frame),
+    /// Looks through rings, as far as there are frames; or only at their beginnings.
+    fn scan_rings(
+        &mut self,
+        rings: &mut [RingEnd],
+        only_beginnings: bool,
+        found: &mut Found,
+        work: &mut dyn FnMut(),
+    ) {
+        let (mut work, mut newest_epoch) = (Some(work), found.newest_epoch);
+        let mut keep = keep_in(found, self.loaded);
+        loop {
+            let mut stretches = Vec::new();
+            for ring in rings.iter_mut().filter(|ring| !ring.is_over) {
+                ring.take(&self.config, RING_STRETCHES - stretches.len(), &mut stretches);
+            }
+            if stretches.is_empty() {
+                break;
+            }
+            self.read(&stretches, work.take());
+            for (stretch, bytes) in self.read_of(&stretches) {
+                let held = self.keep_ring(stretch, bytes, &mut keep, &mut newest_epoch);
+                let of_dev = rings.iter_mut().find(|ring| ring.dev == stretch.dev);
+                of_dev.into_iter().for_each(|ring| ring.note(held));
+            }
+            rings.iter_mut().for_each(|ring| ring.is_over |= only_beginnings || ring.next >= ring.blocks);
+        }
+        drop(keep);
+        found.newest_epoch = newest_epoch;
+        if let Some(work) = work {
+            work();
+        }
+    }
+
+    /// Keeps the frames of a stretch of a ring.
+    fn keep_ring(
+        &self,
+        stretch: &Stretch,
+        bytes: &[u8],
+        keep: &mut impl FnMut(Frame),
+        newest_epoch: &mut Epoch,
+    ) -> Held {
+        let &Stretch { dev, first, .. } = stretch;
+        let mut held = Held::Nothing;
+        for (at, bytes) in (first..).zip(bytes.chunks_exact(META_BYTES)) {
+            match self.frame(bytes, dev, at) {
+                Ok(frame) => {
+                    held = Held::Frames;
+                    keep(frame);
+                }
+                Err(FormatError::OtherEpoch { found, .. }) => {
                     // Its checksum and its array are right. A log device may have held log chunks before,
                     // which users write, and they may look like anything.
-                    Err(FormatError::OtherEpoch { found, .. }) if !is_log(&self.config, dev) => {
-                        *newest_epoch = found.max(*newest_epoch)
+                    if !is_log(&self.config, dev) {
+                        *newest_epoch = found.max(*newest_epoch);
                     }
-                    Err(_) => {}
+                    if found > self.loaded.epoch && held == Held::Nothing {
+                        held = Held::Unknown;
+                    }
+                }
+                Err(_) => {
+                    if held == Held::Nothing && bytes.iter().any(|&byte| byte != 0) {
+                        held = Held::Unknown;
+                    }
                 }
             }
         }
+        held
     }
 
     fn chunk_blocks(&self) -> u32 {
@@ -311,7 +427,7 @@ impl Scanner<'_> {
 fn read_singly(devices: &mut dyn DeviceSet, dev: DevIndex, offset: u64, bytes: &mut [u8]) {
     for (i, block) in bytes.chunks_mut(META_BYTES).enumerate() {
         if devices.read_now(dev, offset + (i * META_BYTES) as u64, block).is_err() {
-            block.fill(0);
+            block.fill(UNREADABLE);
         }
     }
 }

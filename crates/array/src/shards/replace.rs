@@ -19,7 +19,7 @@
 use crate::engine::Engine;
 use crate::health::Health;
 use crate::planted::{Planted, planted};
-use block::DevIndex;
+use block::{DevIndex, Epoch};
 
 /// A member's place as one shard sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +39,14 @@ pub struct Seat {
 /// in which a device gets one, that device alone may know of it. What the next assembly gives another device
 /// is another number therefore, and the first is known as one that does not belong.
 const SERIALS_PER_EPOCH: u64 = 256;
+
+/// Whether a device with this serial number, one of so many members, may have come to its place in this assembly or in a
+/// later one. Those an array is created with are numbered from 1. Builds before this rule counted on from there, so
+/// of such numbers nobody knows.
+pub(crate) fn may_have_come_since(serial: u32, epoch: Epoch, members: usize) -> bool {
+    let (serial, first) = (u64::from(serial), epoch.get().saturating_mul(SERIALS_PER_EPOCH));
+    serial >= first || first > u32::MAX.into() || (serial > members as u64 && serial < SERIALS_PER_EPOCH)
+}
 
 /// The serial number of a device that takes the place that these are of the shards.
 pub(super) fn new_serial(seats: impl Iterator<Item = Seat>) -> u32 {

@@ -59,8 +59,7 @@ impl Session<'_> {
             };
             self.machine.say(|| format!("device {dev} comes back"));
             self.plug_back(dev);
-            self.machine.serial += 1;
-            let serial = self.machine.serial;
+            let serial = self.new_serial(index);
             self.machine.standing[usize::from(dev)].readmit(self.fleet.number(0));
             self.control(Kind::Rebuild { dev }, |engine, tag| engine.online(tag, index, serial, &superblock));
             self.cut_rebuild();

@@ -42,13 +42,19 @@ impl Session<'_> {
                 continue;
             }
             self.put_in_place(dev);
-            self.machine.serial += 1;
-            let serial = self.machine.serial;
+            let serial = self.new_serial(index);
             self.machine.say(|| format!("replace device {dev}, serial {serial}"));
             self.control(Kind::Rebuild { dev }, |engine, tag| engine.rebuild(tag, index, serial));
             self.cut_rebuild();
             return;
         }
+    }
+
+    /// The serial number of a device that takes a place, by the product's rule, and none that was used before.
+    pub(super) fn new_serial(&mut self, dev: DevIndex) -> u32 {
+        let known = Seat::of(self.fleet.engine_ref(0), dev).serial_max;
+        self.machine.serial = self.machine.serial.max(known) + 1;
+        self.machine.serial
     }
 
     fn put_in_place(&mut self, dev: u16) {
