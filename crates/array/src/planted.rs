@@ -355,6 +355,10 @@ planted!(
     StripeCacheFilledEarly,
     /// Shards that have grown already when others follow them are left as they are found.
     GrowLeavesHalfTold,
+    /// The serial numbers of an assembly go on behind those that its members know of.
+    SerialGivenTwice,
+    /// A page that comes without being read asks for no other turn.
+    PageComesUnnoticed,
 );
 
 #[cfg(feature = "planted-bugs")]

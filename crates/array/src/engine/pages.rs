@@ -519,7 +519,7 @@ impl Marked for PageReader {
             count(pages.slots.len()),
             count(awaited),
             first,
-            pages.came,
+            if planted(Planted::PageComesUnnoticed) { 0 } else { pages.came },
         ]
     }
 }

@@ -60,6 +60,7 @@ impl Seat {
         let first = engine.journal().epoch().get().saturating_mul(SERIALS_PER_EPOCH);
         // Beyond four billion, or 16 million starts, they are given one after the other, as they were before.
         let first = u32::try_from(first).unwrap_or(0);
+        let first = if planted(Planted::SerialGivenTwice) { 0 } else { first };
         Self {
             in_service: health.is_writable(dev),
             in_flight: engine.in_flight(dev),
