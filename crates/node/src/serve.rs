@@ -219,12 +219,14 @@ pub(crate) fn begin(
         operator.keep_read_only();
     }
     let keeps = operator.is_read_only();
+    if !keeps {
+        operator.share_spares(&service.shared_spares)?;
+    }
     plant.visit(|running| {
         if keeps {
             return running.level(&[]);
         }
         operator.adopt_spares(running, &found.spares).iter().for_each(|why| log(why));
-        operator.share_spares(&service.shared_spares);
         operator.resume(running);
     })?;
     let (uuid, name) = (found.superblock().array.to_string(), found.superblock().name.clone());

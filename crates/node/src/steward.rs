@@ -623,6 +623,7 @@ impl Hooks<Plant> for Steward {
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
         out.extend(self.doors.disk.as_ref().map(|disk| (disk.news_fd(), Interest::Read)));
         out.extend(self.physician.drives.as_ref().map(|drives| (drives.news_fd(), Interest::Read)));
+        out.extend(self.operator.shared_news().map(|news| (news, Interest::Read)));
         out.push((self.signals.as_fd(), Interest::Read));
         out.push((self.control.listener().as_fd(), Interest::Read));
         for client in &self.clients {
@@ -639,6 +640,10 @@ impl Hooks<Plant> for Steward {
         }
         if self.is_of_drives(fd) {
             self.visit(plant, |steward, running| steward.hear_drives(running));
+            return self.flow();
+        }
+        if self.operator.take_shared_news(fd) {
+            self.look_at = None;
             return self.flow();
         }
         if fd == self.control.listener().as_raw_fd() {

@@ -2,16 +2,28 @@
 //! needs it locks it, sees under the lock that nothing is on it, and makes it a member, which is what the
 //! others find on it then. So nobody has to agree with anybody, and a device that holds anything is left
 //! alone.
+//!
+//! They are looked at and locked by threads, one for each ([`looker`]), and what came of it is heard by the
+//! thread that serves: a device that hangs is none that will do, and holds up nobody.
+
+mod looker;
 
 use super::{Operator, Pending, absolute};
-use crate::open::{Candidate, array_name, is_locked, look_at, open_options};
+use crate::open::look_at;
 use crate::running::Running;
-use device::{Access, Members, OpenError};
-use std::os::unix::fs::FileTypeExt as _;
+use block::DevIndex;
+use device::Members;
+use looker::{Looker, Seen, news_event};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-/// How often they are looked at: when somebody wants to know, and while a member has no device.
+/// How often they are looked at while a member has no device.
 const LOOK_NS: u64 = 1_000_000_000;
+/// For how long they are waited for before anybody is served.
+const FIRST_LOOK: Duration = Duration::from_secs(1);
 
 /// One of them.
 pub struct SharedSpare {
@@ -21,14 +33,49 @@ pub struct SharedSpare {
     pub found: Result<u64, String>,
     /// It is a block device, as far as is known.
     is_block: bool,
+    looker: Looker,
+    /// The member for which it is being locked.
+    meant_for: Option<DevIndex>,
+    /// It has been locked, and has this size.
+    held: Option<(Members, u64)>,
+}
+
+impl SharedSpare {
+    fn start(path: PathBuf, news: &Arc<OwnedFd>) -> io::Result<Self> {
+        let looker = Looker::start(path.clone(), Arc::clone(news))?;
+        let found = Err("it has not been looked at yet".to_owned());
+        Ok(Self { path, found, is_block: false, looker, meant_for: None, held: None })
+    }
+
+    /// Takes note of what its thread has seen.
+    fn hear(&mut self) {
+        for seen in self.looker.take() {
+            match seen {
+                Seen::Looked(found, is_block) => (self.found, self.is_block) = (found, is_block),
+                Seen::Claimed(claimed) => {
+                    self.meant_for = None;
+                    self.found = claimed.as_ref().map(|&(_, bytes)| bytes).map_err(String::clone);
+                    self.held = claimed.ok();
+                }
+            }
+        }
+        if self.looker.is_silent() {
+            self.found = Err("it does not answer".to_owned());
+        }
+    }
+
+    /// Whether it is being locked for a member, and may be had for it soon.
+    fn is_coming_for(&self, dev: DevIndex) -> bool {
+        self.meant_for == Some(dev) && !self.looker.is_silent()
+    }
 }
 
 /// All that the server was told of.
 #[derive(Default)]
 pub(super) struct SharedSpares {
     list: Vec<SharedSpare>,
-    /// When they were last looked at.
-    looked_ns: u64,
+    /// Readable when one of them has answered.
+    news: Option<Arc<OwnedFd>>,
     /// A member lacks a device, and none of them will do now.
     is_wanted: bool,
 }
@@ -38,64 +85,74 @@ impl SharedSpares {
     pub(super) fn due_in_ns(&self) -> Option<u64> {
         self.is_wanted.then_some(LOOK_NS)
     }
-}
 
-/// The size of a device that nothing is on, or what is on it.
-fn blank_bytes(candidate: &Candidate) -> Result<u64, String> {
-    match (candidate.superblock(), candidate.signature) {
-        (Some(superblock), _) => Err(format!("it is of array {}", array_name(superblock))),
-        (None, Some(signature)) => Err(format!("{signature} is on it")),
-        (None, None) if candidate.looks_like_member => {
-            Err("it holds a superblock that cannot be read; `wipe` it if nobody needs it".to_owned())
+    /// Has them looked at again, if that was some time ago, and takes note of what was seen.
+    fn look(&mut self) {
+        for spare in &mut self.list {
+            spare.looker.refresh();
+            spare.hear();
         }
-        (None, None) => Ok(candidate.size_bytes),
     }
-}
 
-fn look(path: &Path) -> Result<u64, String> {
-    let candidate = look_at(path).map_err(|error| error.to_string())?;
-    let bytes = blank_bytes(&candidate)?;
-    if is_locked(&candidate) { Err("another process has it open".to_owned()) } else { Ok(bytes) }
-}
-
-fn is_block(path: &Path) -> bool {
-    path.metadata().is_ok_and(|found| found.file_type().is_block_device())
-}
-
-/// Locks a device if nothing is on it; its lock and size, or what is in the way.
-fn claim(path: &Path) -> Result<(Members, u64), String> {
-    let lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive));
-    let lock = lock.map_err(|error| {
-        let in_use = matches!(error, OpenError::InUse { .. });
-        if in_use { "another process has it open".to_owned() } else { error.to_string() }
-    })?;
-    // Whoever had it locked a moment ago may have made it a member.
-    let candidate = look_at(path).map_err(|error| error.to_string())?;
-    Ok((lock, blank_bytes(&candidate)?))
+    /// One of at least so many bytes that has been locked. If there is none, the smallest that is large
+    /// enough is locked for the member, unless that is under way.
+    fn call(&mut self, dev: DevIndex, needed: u64) -> Option<(PathBuf, Members)> {
+        for spare in &mut self.list {
+            if let Some((lock, _)) = spare.held.take_if(|(_, bytes)| *bytes >= needed) {
+                spare.found = Err("it takes a place here".to_owned());
+                return Some((spare.path.clone(), lock));
+            }
+        }
+        if !self.list.iter().any(|spare| spare.is_coming_for(dev)) {
+            let fits = |spare: &&mut SharedSpare| {
+                spare.meant_for.is_none() && spare.found.as_ref().is_ok_and(|&bytes| bytes >= needed)
+            };
+            let fitting = self.list.iter_mut().filter(fits);
+            if let Some(spare) = fitting.min_by_key(|spare| spare.found.clone().unwrap_or(u64::MAX)) {
+                spare.meant_for = Some(dev);
+                spare.looker.claim();
+            }
+        }
+        None
+    }
 }
 
 impl Operator {
     /// Spares that this array has together with others, wherever they are.
-    pub fn share_spares(&mut self, paths: &[PathBuf]) {
-        let shared = |path: &PathBuf| {
-            let path = absolute(path);
-            SharedSpare { found: look(&path), is_block: is_block(&path), path }
-        };
-        self.shared.list = paths.iter().map(shared).collect();
+    pub fn share_spares(&mut self, paths: &[PathBuf]) -> io::Result<()> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let news = Arc::new(news_event()?);
+        let start = |path: &PathBuf| SharedSpare::start(absolute(path), &news);
+        self.shared.list = paths.iter().map(start).collect::<io::Result<_>>()?;
+        let end = Instant::now() + FIRST_LOOK;
+        for spare in &mut self.shared.list {
+            spare.looker.wait_until(end);
+            spare.hear();
+        }
+        self.shared.news = Some(news);
+        Ok(())
     }
 
-    /// Looks at them again, if that was some time ago.
-    pub fn look_at_shared(&mut self, running: &Running) {
-        let now_ns = running.now_ns();
-        if self.shared.list.is_empty() || now_ns < self.shared.looked_ns.saturating_add(LOOK_NS) {
-            return;
-        }
-        self.shared.looked_ns = now_ns;
-        for spare in &mut self.shared.list {
-            if self.paths.iter().flatten().all(|path| *path != spare.path) {
-                (spare.found, spare.is_block) = (look(&spare.path), is_block(&spare.path));
-            }
-        }
+    /// Has them looked at again, if that was some time ago.
+    pub fn look_at_shared(&mut self) {
+        self.shared.look();
+    }
+
+    /// What is readable when one of them has answered.
+    pub fn shared_news(&self) -> Option<BorrowedFd<'_>> {
+        self.shared.news.as_ref().map(|news| news.as_fd())
+    }
+
+    /// Takes note that one has, if that is what is readable.
+    pub fn take_shared_news(&self, fd: RawFd) -> bool {
+        let Some(news) = self.shared.news.as_ref().filter(|news| news.as_raw_fd() == fd) else {
+            return false;
+        };
+        // Nothing may have come.
+        let _ = rustix::io::read(news, &mut [0; 8]);
+        true
     }
 
     /// How they are, but for those that are members here, each with its number.
@@ -115,33 +172,30 @@ impl Operator {
     /// Lets shared spares take the places of failed members for which there is none of the array's own.
     pub(super) fn call_shared(&mut self, running: &Running) {
         self.shared.is_wanted = false;
-        if self.shared.list.is_empty() || self.is_read_only || !running.accepts_writes() {
+        if self.shared.list.is_empty() {
             return;
         }
+        self.shared.list.iter_mut().for_each(SharedSpare::hear);
+        if !self.is_read_only && running.accepts_writes() {
+            self.fill_places(running);
+        }
+        // What was locked and nobody needs any more is the others' again.
+        self.shared.list.iter_mut().for_each(|spare| spare.held = None);
+    }
+
+    fn fill_places(&mut self, running: &Running) {
         let view = self.view(running);
         for dev in running.members() {
             if self.is_being_replaced(dev) || !running.is_failed_everywhere(dev) {
                 continue;
             }
-            self.shared.is_wanted = true;
-            self.look_at_shared(running);
-            let needed = view.place_bytes(dev);
-            let fits = |spare: &&mut SharedSpare| spare.found.as_ref().is_ok_and(|&bytes| bytes >= needed);
-            let mut fitting: Vec<&mut SharedSpare> = self.shared.list.iter_mut().filter(fits).collect();
-            fitting.sort_by_key(|spare| spare.found.clone().unwrap_or(u64::MAX));
-            for spare in fitting {
-                let Ok(replacing) = running.replacing(dev) else { break };
-                match claim(&spare.path) {
-                    Ok((lock, bytes)) if bytes >= needed => {
-                        let (path, lock) = (spare.path.clone(), Some(lock));
-                        spare.found = Err("it takes a place here".to_owned());
-                        self.pending.push(Pending { replacing, path, lock, is_installed: false });
-                        self.shared.is_wanted = false;
-                        break;
-                    }
-                    Ok((_, bytes)) => spare.found = Ok(bytes),
-                    Err(why) => spare.found = Err(why),
+            self.shared.look();
+            let Ok(replacing) = running.replacing(dev) else { continue };
+            match self.shared.call(dev, view.place_bytes(dev)) {
+                Some((path, lock)) => {
+                    self.pending.push(Pending { replacing, path, lock: Some(lock), is_installed: false });
                 }
+                None => self.shared.is_wanted = true,
             }
         }
     }
