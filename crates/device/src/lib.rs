@@ -39,8 +39,8 @@ pub mod wear;
 pub use counting::{Counting, DeviceCounters};
 pub use kernel::is_rotational;
 pub use member::{
-    Access, DirectIo, Existing, Identity, Kind, Member, Members, Note, OpenError, OpenOptions, Probe,
-    Whereabouts, allocate_file, create_file, identity, probe,
+    Access, Content, DirectIo, Existing, Identity, Kind, Member, Members, Note, OpenError, OpenOptions,
+    Probe, Whereabouts, allocate_file, create_file, first_content, identity, probe,
 };
 pub use membership::Membership;
 pub use memory::{MemoryError, MemorySet};

@@ -4,6 +4,7 @@
 //! where the file system refuses) and locked: `flock` keeps other processes of ours out, O_EXCL on a block
 //! device keeps mounts and md out.
 
+mod content;
 mod direct;
 mod error;
 mod facts;
@@ -12,6 +13,7 @@ mod place;
 mod probe;
 mod signature;
 
+pub use content::{Content, first_content};
 pub(crate) use direct::RUN_MAX;
 pub use error::OpenError;
 pub use facts::{Identity, identity};

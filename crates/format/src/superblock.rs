@@ -205,6 +205,12 @@ pub fn looks_like_member(bytes: &[u8]) -> bool {
     bytes.starts_with(&KIND.magic)
 }
 
+/// Whether these are the first bytes of a block of metadata of any kind and version, intact or not. A member
+/// that was wiped keeps all but its superblocks.
+pub fn looks_like_metadata(bytes: &[u8]) -> bool {
+    bytes.starts_with(&KIND.magic[..4])
+}
+
 impl Superblock {
     /// Checks everything that a reader will check. What comes from an operator (the name, sizes) must pass
     /// here before [`Superblock::encode`].

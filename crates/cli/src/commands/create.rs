@@ -9,8 +9,10 @@ use array::{
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use device::OpenError;
-use format::{ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SHARDS_MAX, SchemeKind};
+use device::{Content, OpenError, first_content};
+use format::{
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SHARDS_MAX, SchemeKind, looks_like_metadata,
+};
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
 use node::create::shards_for;
@@ -20,7 +22,7 @@ use node::interrupt::Interrupt;
 use node::made::MadeFile;
 use node::memory::{show_need, to_json};
 use node::naming::check_name;
-use node::open::{array_name, is_locked, look_at, member_name, show_shards};
+use node::open::{Candidate, array_name, is_locked, look_at, member_name, show_shards};
 use node::output;
 use node::units::{parse_permille, parse_size, show_size};
 use serde_json::json;
@@ -94,7 +96,7 @@ pub struct Arguments {
     /// Name of the array.
     #[arg(long, default_value = "")]
     name: String,
-    /// Overwrite devices that belong to an array or hold foreign content.
+    /// Overwrite devices that belong to an array or hold foreign content, and files that hold anything.
     #[arg(long)]
     force: bool,
     /// Say what would be made, or why it would not; nothing is made nor written.
@@ -331,26 +333,40 @@ fn check_paths(arguments: &Arguments) -> Result<(), Failure> {
         if arguments.force {
             continue;
         }
-        let advice = "use another device, or --force to overwrite it";
-        if let Some(superblock) = candidate.superblock() {
-            let array = array_name(superblock);
-            return Err(Failure::new(format!("{}: is a member of array {array}; {advice}", path.display())));
-        }
-        if candidate.other_version().is_some() {
-            let what = "is a member of an array of another format version";
+        if let Some(what) = what_it_holds(path, &candidate)? {
+            let advice = "use another device, or --force to overwrite it";
             return Err(Failure::new(format!("{}: {what}; {advice}", path.display())));
-        }
-        if candidate.looks_like_member {
-            return Err(Failure::new(format!(
-                "{}: has a damaged superblock of an array; {advice}",
-                path.display()
-            )));
-        }
-        if let Some(signature) = candidate.signature {
-            return Err(Failure::new(format!("{}: holds {signature}; {advice}", path.display())));
         }
     }
     Ok(())
+}
+
+/// What would be overwritten on a device, if anything is known of it. Of files what is in them counts,
+/// whatever it is: block devices are seldom blank.
+fn what_it_holds(path: &Path, candidate: &Candidate) -> Result<Option<String>, Failure> {
+    if let Some(superblock) = candidate.superblock() {
+        return Ok(Some(format!("is a member of array {}", array_name(superblock))));
+    }
+    if candidate.other_version().is_some() {
+        return Ok(Some("is a member of an array of another format version".to_owned()));
+    }
+    if candidate.looks_like_member {
+        return Ok(Some("has a damaged superblock of an array".to_owned()));
+    }
+    if let Some(signature) = candidate.signature {
+        return Ok(Some(format!("holds {signature}")));
+    }
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    let content = if is_file { first_content(path).map_err(Error::Device)? } else { None };
+    // What was wiped may be used again.
+    let content = content.filter(|found| !looks_like_metadata(&found.begins));
+    let tell = |found: Content| {
+        format!(
+            "is a file that holds something of unknown kind: the byte at offset {} is not zero",
+            found.offset
+        )
+    };
+    Ok(content.map(tell))
 }
 
 /// What the members would be opened for is possible only while nobody else has them.

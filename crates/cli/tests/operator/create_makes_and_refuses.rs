@@ -33,6 +33,26 @@ fn members_and_foreign_content_are_refused_unless_forced() {
 }
 
 #[test]
+fn files_that_hold_anything_are_refused_unless_forced() {
+    let rig = Rig::new();
+    let create = ["create", "--parity", "1", "--data", "e0", "e1"];
+    let mut content = vec![0; 32 << 20];
+    std::fs::write(rig.path("e0"), &content).unwrap();
+    content[(20 << 20)..(21 << 20)].fill(b'x');
+    std::fs::write(rig.path("e1"), &content).unwrap();
+    let before = rig.fingerprint(&["e0", "e1"]);
+    for more in [&["--dry-run"][..], &[]] {
+        rig.run(&[&create[..], more].concat()).refused(&["e1: ", "offset 20971520", "--force"]);
+    }
+    assert_eq!(rig.fingerprint(&["e0", "e1"]), before);
+    rig.run(&[&create[..], &["--force"]].concat()).ok();
+    // Zeros that are there are as good as holes.
+    std::fs::write(rig.path("e1"), vec![0; 32 << 20]).unwrap();
+    std::fs::write(rig.path("e0"), vec![0; 32 << 20]).unwrap();
+    rig.run(&create).ok();
+}
+
+#[test]
 fn nothing_is_left_behind_after_a_failure() {
     let rig = Rig::new();
     std::fs::create_dir(rig.path("locked")).unwrap();
