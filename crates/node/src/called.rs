@@ -30,16 +30,23 @@ fn name_of(path: &Path) -> Option<&str> {
     path.symlink_metadata().is_err().then_some(name)
 }
 
-fn members_of(name: &str) -> Result<Vec<PathBuf>, Error> {
+/// Where the members and spares of an array are that is served, or was until its server was killed.
+pub fn recorded(name: &str) -> Result<Option<Vec<PathBuf>>, Error> {
     let mut served = records();
     served.retain(|record| record.name == name || record.uuid == name);
     match served.as_mut_slice() {
-        [] => {}
-        [record] => return Ok(std::mem::take(&mut record.paths)),
+        [] => Ok(None),
+        [record] => Ok(Some(std::mem::take(&mut record.paths))),
         several => {
             let found = several.iter().map(|record| format!("{name} ({})", record.uuid)).collect();
-            return Err(Search { wanted: Some(name.to_owned()), found, fitting: several.len() }.into());
+            Err(Search { wanted: Some(name.to_owned()), found, fitting: several.len() }.into())
         }
+    }
+}
+
+fn members_of(name: &str) -> Result<Vec<PathBuf>, Error> {
+    if let Some(paths) = recorded(name)? {
+        return Ok(paths);
     }
     let settings = settings::find(name)?;
     let found = match &settings {

@@ -5,7 +5,8 @@
 use crate::checks::same_file;
 use crate::control::{Client, make_run_dir, run_dir};
 use crate::error::Error;
-use format::ArrayUuid;
+use crate::open::look_at;
+use format::{ArrayUuid, Role};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -147,15 +148,47 @@ pub fn dead_server_of(array: ArrayUuid, paths: &[&Path]) -> Option<Record> {
     paths.iter().any(had).then_some(record)
 }
 
-/// Removes what a server that is gone left behind; its record, if there was something.
+/// Removes the socket that a server which is gone left behind; its record, if there was something. The record
+/// stays: by it the array's name leads to the members until a server ends in order.
 pub fn forget_dead(array: ArrayUuid) -> Option<Record> {
     let Trace::Dead(record) = trace_of(array) else { return None };
-    let _lock = RecordFile::lock(array).ok()?;
-    fs::remove_file(socket_path(array)).ok()?;
-    Some(record)
+    let lock = RecordFile::lock(array).ok()?;
+    let removed = fs::remove_file(socket_path(array));
+    // A server of an older version kept none.
+    if record.pid != 0 {
+        lock.leave();
+    }
+    removed.ok().map(|()| record)
 }
 
-/// The record of this process, locked; removed when dropped.
+/// Keeps the record of a server that is gone true, if there is one: what the array is called, and where its
+/// members are. Its spares are where they were.
+pub fn correct_dead(array: ArrayUuid, name: &str, members: &[PathBuf]) {
+    let kept = || File::open(record_path(array)).map(|file| read_record(file, array));
+    if kept().map_or(0, |record| record.pid) == 0 {
+        return;
+    }
+    // A server that has begun meanwhile knows better.
+    let Ok(mut lock) = RecordFile::lock(array) else { return };
+    let Ok(record) = kept().map(|record| corrected(record, name, members)) else { return };
+    // If it cannot be written it says nothing any more, and is removed.
+    if lock.write(&record).is_ok() {
+        lock.leave();
+    }
+}
+
+fn corrected(record: Record, name: &str, members: &[PathBuf]) -> Record {
+    let is_spare = |path: &&PathBuf| {
+        let found = look_at(path).ok();
+        let is = found.and_then(|found| Some(found.superblock()?.role == Role::Spare));
+        is.unwrap_or(false) && !members.iter().any(|member| same_file(member, path))
+    };
+    let spares = record.paths.iter().filter(is_spare).cloned();
+    let paths = members.iter().cloned().chain(spares).collect();
+    Record { name: name.to_owned(), paths, ..record }
+}
+
+/// The record of this process, or of one that is gone, locked; removed when dropped.
 struct RecordFile {
     file: File,
     path: PathBuf,
@@ -203,11 +236,18 @@ impl RecordFile {
         self.file.write_all(text.as_bytes())?;
         self.file.set_len(text.len() as u64)
     }
+
+    /// Unlocks the record, and leaves it there.
+    fn leave(mut self) {
+        self.path.clear();
+    }
 }
 
 impl Drop for RecordFile {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path); // a left-over says that the server is gone, which is so
+        if !self.path.as_os_str().is_empty() {
+            let _ = fs::remove_file(&self.path); // a left-over says that the server is gone, which is so
+        }
     }
 }
 

@@ -9,12 +9,12 @@ use crate::offline::Offline;
 use crate::open::{Candidate, Force, Incomplete, describe, look_at};
 use crate::operate::Operator;
 use crate::output;
-use crate::registry::{cut_off, forget_dead, socket_path};
+use crate::registry::{correct_dead, cut_off, forget_dead, socket_path};
 use crate::status::{DeviceStatus, LastWork, Status, of_running};
 use crate::waiting::{Show, is_whole, wait_for_member, wait_for_place, wait_for_work};
 use array::WorkKind;
 use block::DevIndex;
-use format::CheckpointKind;
+use format::{CheckpointKind, Superblock};
 use std::path::{Path, PathBuf};
 
 /// See the module's documentation.
@@ -291,8 +291,15 @@ impl Session {
             Self::Live(_) => Ok(()),
             Self::Offline(offline) => {
                 let array = offline.superblock().array;
+                let members = offline.operator.all_paths();
                 offline.stop()?;
-                forget_dead(array); // what a server that was killed left behind is news no more
+                // What a server that was killed left behind is news no more, but its record leads to the
+                // members.
+                forget_dead(array);
+                let found: Vec<Candidate> = members.iter().filter_map(|path| look_at(path).ok()).collect();
+                if let Some(superblock) = Superblock::newest(found.iter().filter_map(Candidate::superblock)) {
+                    correct_dead(array, &superblock.name, &members);
+                }
                 Ok(())
             }
         }

@@ -150,6 +150,28 @@ fn what_is_kept_of_an_array_serves_it_by_name() {
 }
 
 #[test]
+fn a_name_leads_to_the_members_for_as_long_as_no_server_has_ended_in_order() {
+    let rig = Rig::with_array();
+    rig.serve(&MEMBERS, &[]).kill();
+    for command in [&["commit", "tank"][..], &["scrub", "tank", "--wait"], &["status", "tank"]] {
+        rig.run(command).ok();
+        rig.run(command).ok();
+    }
+    rename(&rig, &["tank"], "lake").ok();
+    rig.run(&["status", "tank"]).refused(&["tank", "no array of this name"]);
+    std::fs::File::create(rig.path("new")).unwrap().set_len(64 << 20).unwrap();
+    let replace = ["replace", "lake", "--device", "data1", "--with", "new", "--wait"];
+    rig.run(&replace).ok();
+    std::fs::remove_file(rig.path("d1")).unwrap();
+    let status: serde_json::Value =
+        serde_json::from_str(&rig.run(&["status", "lake", "--json"]).ok().out).unwrap();
+    assert_eq!(status["state"], "healthy", "{status:#}");
+    rig.run(&["serve", "lake", "--run", "true"]).ok();
+    // In order: from then on it is known by what is kept of it, or not at all.
+    rig.run(&["status", "lake"]).refused(&["lake", "no array of this name"]);
+}
+
+#[test]
 fn a_file_that_makes_no_sense_is_named_and_nothing_is_touched() {
     let rig = Rig::with_array();
     rig.run(&["scan", ".", "--write"]).ok();

@@ -5,6 +5,7 @@ use crate::CommandLine;
 use crate::commands::Command;
 use clap::{CommandFactory, FromArgMatches};
 use lab::failure::{EXIT_MISUSED, Failure};
+use node::called::recorded;
 use node::control::run_dir;
 use node::serve::Address;
 use node::settings::{self, Settings};
@@ -29,6 +30,10 @@ pub fn completed(arguments: &Arguments, needs_socket: bool) -> Result<Option<Arg
         }
         whole.array = Some(settings.array.to_string());
     } else {
+        if whole.paths.is_empty() {
+            // A server that was killed has left word where the members are.
+            whole.paths = recorded(&wanted)?.unwrap_or_default();
+        }
         whole.array = Some(wanted.clone());
     }
     // By its UUID it has a socket of its own anyway.
