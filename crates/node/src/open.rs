@@ -201,6 +201,16 @@ impl Found {
         &self.arrangement.newest
     }
 
+    /// Whether the device of a superblock is a member's that is out of service, and no other device has taken
+    /// its place meanwhile: it may come back.
+    pub fn is_away(&self, superblock: &Superblock) -> bool {
+        let index = superblock.dev.index();
+        let has_place =
+            self.arrangement.members.get(index).map(|place| place.serial) == Some(superblock.serial);
+        let is_nowhere = self.paths.get(index).is_some_and(Option::is_none);
+        superblock.role != Role::Spare && has_place && is_nowhere
+    }
+
     /// How each shard sees its members.
     pub fn arrangements(&self) -> impl Iterator<Item = &Arrangement> {
         std::iter::once(&self.arrangement).chain(&self.others)

@@ -4,7 +4,7 @@ use super::Exit;
 use clap::Args;
 use lab::failure::{EXIT_FAILED, Failure};
 use node::describe::role_of;
-use node::open::{arrange_any_candidates, is_locked, shape};
+use node::open::{Candidate, arrange_any_candidates, is_locked, shape};
 use node::output;
 use node::scan::{Sighted, look_around};
 use node::settings::{Kept, keep};
@@ -85,21 +85,54 @@ fn state(found: &Sighted) -> (String, &'static str) {
     }
 }
 
-/// Devices that are members no more.
-fn stale(found: &Sighted) -> Vec<PathBuf> {
-    arrange_any_candidates(&found.candidates).map_or_else(|_| Vec::new(), |arranged| arranged.stale)
+/// What a device is to its array, besides what it is called.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is what its superblock says, as far as is known.
+    Belongs,
+    /// It is out of service, and has its place still.
+    Away,
+    /// Another device has its place.
+    Replaced,
+}
+
+impl Standing {
+    fn shown(self) -> &'static str {
+        match self {
+            Self::Belongs => "",
+            Self::Away => " (out of service; `online` takes it back, `replace` puts a device in its place)",
+            Self::Replaced => " (was, and is no member any more: another device has its place)",
+        }
+    }
+}
+
+/// What each device is, in order.
+fn standings(found: &Sighted) -> Vec<Standing> {
+    let arranged = arrange_any_candidates(&found.candidates).ok();
+    let of = |candidate: &Candidate| {
+        let Some(arranged) = arranged.as_ref().filter(|all| all.stale.contains(&candidate.path)) else {
+            return Standing::Belongs;
+        };
+        let is_away = candidate.superblock().is_some_and(|superblock| arranged.is_away(superblock));
+        if is_away { Standing::Away } else { Standing::Replaced }
+    };
+    found.candidates.iter().map(of).collect()
 }
 
 fn to_json(found: &Sighted) -> Value {
     let (state, source) = state(found);
     let superblock = found.candidates.iter().find_map(|candidate| candidate.superblock());
-    let stale = stale(found);
     let devices: Vec<Value> = found
         .candidates
         .iter()
-        .map(|candidate| {
-            let name = candidate.superblock().map(role_of);
-            json!({ "name": name, "path": candidate.path, "stale": stale.contains(&candidate.path) })
+        .zip(standings(found))
+        .map(|(candidate, standing)| {
+            json!({
+                "name": candidate.superblock().map(role_of),
+                "path": candidate.path,
+                "stale": standing != Standing::Belongs,
+                "away": standing == Standing::Away,
+            })
         })
         .collect();
     json!({
@@ -120,11 +153,9 @@ fn to_text(found: &Sighted) -> String {
     if let Some(superblock) = found.candidates.iter().find_map(|candidate| candidate.superblock()) {
         text.push_str(&format!("  {}\n", shape(&superblock.config)));
     }
-    let stale = stale(found);
-    for candidate in &found.candidates {
+    for (candidate, standing) in found.candidates.iter().zip(standings(found)) {
         let role = candidate.superblock().map(role_of).unwrap_or_default();
-        let was = if stale.contains(&candidate.path) { " (was, and is no member any more)" } else { "" };
-        text.push_str(&format!("  {role:<8} {}{was}\n", candidate.path.display()));
+        text.push_str(&format!("  {role:<8} {}{}\n", candidate.path.display(), standing.shown()));
     }
     text
 }

@@ -46,8 +46,18 @@ fn every_command_takes_the_name_of_an_array_that_is_kept() {
     rig.on("replace", &["tank"], &new).ok();
     // The one before it is told from the one that has its place.
     let found = rig.run(&["scan", "."]).ok();
-    assert!(found.out.contains("./d0 (was, and is no member any more)\n"), "{found:?}");
+    assert!(
+        found.out.contains("./d0 (was, and is no member any more: another device has its place)\n"),
+        "{found:?}"
+    );
     assert!(found.out.contains("./n0\n"), "{found:?}");
+    // One that left has its place still.
+    rig.on("fail", &["tank"], &["--device", "data1", "--yes"]).ok();
+    let found = rig.run(&["scan", "."]).ok();
+    assert!(found.out.contains("./d1 (out of service; `online` takes it back"), "{found:?}");
+    rig.on("online", &["tank"], &["--device", "data1"]).ok();
+    let found = rig.run(&["scan", "."]).ok();
+    assert!(found.out.contains("./d1\n"), "{found:?}");
     let renamed = rig.on("rename", &["tank"], &["--name", "lake"]).ok();
     assert!(renamed.err.contains("tank.toml still has the old name"), "{renamed:?}");
     assert_eq!(rig.status(&["tank"])["name"], "lake", "by the name of the file");
