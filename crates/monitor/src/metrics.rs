@@ -189,11 +189,13 @@ fn devices(page: &mut Page<'_>, devices: &[DeviceStatus]) -> fmt::Result {
         [("read", errors.read), ("write", errors.write), ("checksum", errors.checksum)]
             .map(|(kind, count)| (vec![("device", name), ("kind", kind)], count))
     });
-    page.counters("device_errors", "What the device did wrong, by kind", None, &errors.collect())?;
+    let help = "What the device did wrong, by kind: requests to read and to write that it failed, chunks and metadata blocks of a wrong checksum";
+    page.counters("device_errors", help, None, &errors.collect())?;
     let healed = devices.iter().filter_map(|device| {
         device.errors.map(|errors| (vec![("device", device_name(device))], errors.healed))
     });
-    page.counters("device_healed", "What was written anew because it was wrong", None, &healed.collect())?;
+    let help = "Chunks and metadata blocks that were written anew because they were wrong";
+    page.counters("device_healed", help, None, &healed.collect())?;
     wear(page, devices)?;
     traffic(page, devices)
 }

@@ -28,6 +28,7 @@ use device::{Access, Identity, Members, Membership as _, OpenError};
 use format::{MemberState, SUPERBLOCK_OFFSETS, Superblock};
 use serde::{Deserialize, Serialize};
 use shared::SharedSpares;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// How long something waits that is about to end.
@@ -97,6 +98,8 @@ pub struct Operator {
     /// Nothing is written to the members.
     is_read_only: bool,
     shared: SharedSpares,
+    /// Places that got another device since serving began.
+    refilled: BTreeSet<DevIndex>,
 }
 
 impl Operator {
@@ -584,7 +587,10 @@ impl Operator {
         self.paths[dev.index()] = Some(path.clone());
         events.push(match replacing.is_back() || replacing.is_return() {
             true => Event::CameBack { dev, path },
-            false => Event::Replaced { dev, path },
+            false => {
+                self.refilled.insert(dev);
+                Event::Replaced { dev, path }
+            }
         });
     }
 }

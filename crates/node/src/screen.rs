@@ -571,6 +571,7 @@ fn devices(text: &mut String, status: &Status) {
 }
 
 mod delays;
+pub mod legend;
 pub mod losses;
 mod rates;
 pub mod streams;

@@ -365,6 +365,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     if operator.is_read_only() {
         status.notes.push("served read-only: nothing is written to its members".to_owned());
     }
+    status.notes.extend(operator.whose_bytes(served));
     let main_count = lead.store().main_count();
     for (dev, path) in served.members().zip(operator.paths()) {
         let state = served.member_state(dev).into();

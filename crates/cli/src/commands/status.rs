@@ -14,7 +14,7 @@ use node::error::Error;
 use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
 use node::output;
 use node::registry::{Record, Trace, dead_server_of, traces};
-use node::screen::{Rates, losses, render, streams, wear};
+use node::screen::{Rates, legend, losses, render, streams, wear};
 use node::session::{Reach, reach};
 use node::status::{Condition, Source, Status, of_superblocks};
 use node::units::parse_duration;
@@ -94,6 +94,7 @@ fn look(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Failure> {
     } else {
         let mut text = render(&status);
         if arguments.verbose {
+            legend::list(&mut text, &status);
             wear::list(&mut text, &status);
             streams::list(&mut text, &status);
             losses::list(&mut text, &status);

@@ -18,6 +18,17 @@ impl Operator {
         }
     }
 
+    /// Of what the bytes count whose places got another device since serving began, if any did: they are
+    /// those of places, not of devices.
+    pub fn whose_bytes(&self, running: &Running) -> Option<String> {
+        let view = self.view(running);
+        let names: Vec<String> = self.refilled.iter().map(|&dev| view.name_of(dev)).collect();
+        (!names.is_empty()).then(|| {
+            let names = names.join(", ");
+            format!("bytes read and written of {names}: since serving began, those of the device before it included")
+        })
+    }
+
     /// Where the block devices are among the members that are in use and the spares.
     pub fn block_devices(&self, running: &Running) -> Vec<PathBuf> {
         let is_block = |member: Option<&Member>| member.is_some_and(|member| member.kind() == Kind::Block);

@@ -92,6 +92,7 @@ impl Operator {
                 Ok(Outcome::Goes) => {}
                 Ok(Outcome::Succeeded) => {
                     let before = self.paths[dev.index()].replace(path.clone());
+                    self.refilled.insert(dev);
                     events.push(Event::Succeeded { dev, path, before, moved_bytes });
                 }
                 // What was begun in its stead is done as for any member that failed.

@@ -126,12 +126,12 @@ pub struct DeviceStatus {
     pub wear_not_offered: Option<String>,
 }
 
-/// Error counters of a member.
+/// Error counters of a member: of requests what the device failed, of chunks and blocks what was wrong.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Errors {
-    /// Reads the device failed.
+    /// Requests to read that the device failed, of any length.
     pub read: u64,
-    /// Writes and flushes the device failed.
+    /// Requests to write or flush that the device failed.
     pub write: u64,
     /// Chunks and metadata blocks with a wrong checksum.
     pub checksum: u64,
@@ -143,7 +143,7 @@ pub struct Errors {
     pub since_unix_s: u64,
 }
 
-/// What went to and from a member.
+/// What went to and from the devices in a member's place since serving began.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Traffic {
     /// Bytes read.
