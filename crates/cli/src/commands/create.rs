@@ -11,7 +11,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use device::{Content, OpenError, first_content};
 use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SHARDS_MAX, SchemeKind, looks_like_metadata,
+    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, METADATA_START_BYTES, SHARDS_MAX, SchemeKind,
+    looks_like_metadata,
 };
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
@@ -356,7 +357,9 @@ fn what_it_holds(path: &Path, candidate: &Candidate) -> Result<Option<String>, F
     if let Some(signature) = candidate.signature {
         return Ok(Some(format!("holds {signature}")));
     }
-    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    // One that is too small for a superblock is refused for its size.
+    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
+        && candidate.size_bytes >= METADATA_START_BYTES;
     let content = if is_file { first_content(path).map_err(Error::Device)? } else { None };
     // What was wiped may be used again.
     let content = content.filter(|found| !looks_like_metadata(&found.begins));

@@ -10,7 +10,7 @@ use node::scan::{Sighted, look_around};
 use node::settings::{Kept, keep};
 use node::status::{Source, of_superblocks};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Options of `scan`.
 #[derive(Args, Debug)]
@@ -97,11 +97,15 @@ enum Standing {
 }
 
 impl Standing {
-    fn shown(self) -> &'static str {
+    /// The same in words, of a device with this name and path.
+    fn shown(self, name: &str, path: &Path) -> String {
+        let path = path.display();
         match self {
-            Self::Belongs => "",
-            Self::Away => " (out of service; `online` takes it back, `replace` puts a device in its place)",
-            Self::Replaced => " (was, and is no member any more: another device has its place)",
+            Self::Belongs => String::new(),
+            Self::Away => {
+                format!(" (out of service; it may come back: `online --device {name} --with {path}`)")
+            }
+            Self::Replaced => " (was, and is no member any more: another device has its place)".to_owned(),
         }
     }
 }
@@ -155,7 +159,8 @@ fn to_text(found: &Sighted) -> String {
     }
     for (candidate, standing) in found.candidates.iter().zip(standings(found)) {
         let role = candidate.superblock().map(role_of).unwrap_or_default();
-        text.push_str(&format!("  {role:<8} {}{}\n", candidate.path.display(), standing.shown()));
+        let standing = standing.shown(&role, &candidate.path);
+        text.push_str(&format!("  {role:<8} {}{standing}\n", candidate.path.display()));
     }
     text
 }

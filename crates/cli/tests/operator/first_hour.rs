@@ -54,8 +54,11 @@ fn every_command_takes_the_name_of_an_array_that_is_kept() {
     // One that left has its place still.
     rig.on("fail", &["tank"], &["--device", "data1", "--yes"]).ok();
     let found = rig.run(&["scan", "."]).ok();
-    assert!(found.out.contains("./d1 (out of service; `online` takes it back"), "{found:?}");
-    rig.on("online", &["tank"], &["--device", "data1"]).ok();
+    assert!(
+        found.out.contains("(out of service; it may come back: `online --device data1 --with ./d1`)"),
+        "{found:?}"
+    );
+    rig.on("online", &["tank"], &["--device", "data1", "--with", "./d1"]).ok();
     let found = rig.run(&["scan", "."]).ok();
     assert!(found.out.contains("./d1\n"), "{found:?}");
     let renamed = rig.on("rename", &["tank"], &["--name", "lake"]).ok();

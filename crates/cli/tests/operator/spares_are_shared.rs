@@ -44,6 +44,12 @@ fn one_array_takes_it_and_the_other_says_that_it_is_gone() {
     assert_eq!(status["state"], "healthy", "{status:#}");
     assert!(device(&status, "data1")["path"].as_str().unwrap().ends_with("/spare"), "{status:#}");
     assert!(status["devices"].as_array().unwrap().iter().all(|one| one["name"] != "shared0"), "{status:#}");
+    assert!(notes(&status).contains("bytes read and written of data1: since serving began"), "{status:#}");
+    let shown = rig.on("status", &["a0"], &["--verbose"]).ok().out;
+    assert!(
+        shown.contains("HEALED: chunks and metadata blocks") && shown.contains("BYTES: of the place"),
+        "{shown}"
+    );
     rig.qemu_io(&["read -P 1 0 8M", "write -P 2 1M 1M", "flush"]).ok();
 
     until("the other server sees that it is gone", || {
