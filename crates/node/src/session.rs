@@ -335,6 +335,8 @@ impl Offline {
                 | Event::HoldUpEnded { .. }
                 | Event::CameBack { .. }
                 | Event::Succeeded { .. }
+                | Event::Grown(_)
+                | Event::NotGrown { .. }
                 | Event::Replaced { .. } => None,
             })
         })?
@@ -360,6 +362,8 @@ impl Offline {
                 | Event::HoldUpEnded { .. }
                 | Event::CameBack { .. }
                 | Event::Succeeded { .. }
+                | Event::Grown(_)
+                | Event::NotGrown { .. }
                 | Event::Replaced { .. } => None,
             })
         })

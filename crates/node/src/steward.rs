@@ -78,6 +78,8 @@ enum Wait {
     Tag(u64),
     /// A replacement taking this place.
     Place(DevIndex),
+    /// The array that grows.
+    Growth,
     /// The end of serving, if no clients are connected when this turn is over, or whatever they do.
     StopAsked {
         /// Whatever they do.
@@ -287,6 +289,9 @@ impl Steward {
         if self.operator.is_read_only() && request.is_kept() {
             return Err(Refusal::ServedReadOnly.into());
         }
+        if self.operator.is_growing() && !request.is_answered_anyway() {
+            return Err(Refusal::Growing.into());
+        }
         match request {
             Request::Status => Ok(Outcome::Answer(self.asked_status(running))),
             Request::Watch => {
@@ -338,6 +343,11 @@ impl Steward {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
             }
             Request::Rename { name } => self.rename(running, name),
+            Request::Grow => {
+                self.operator.grow(running)?;
+                self.note("grow", "the array grows; what clients ask waits");
+                Ok(Outcome::Later(Wait::Growth))
+            }
             Request::Commit => {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.commit(tag)))))
             }
@@ -366,6 +376,9 @@ impl Steward {
 
     fn answer_waiting(&mut self, running: &mut Running) {
         for done in running.take_control_answers() {
+            if self.operator.hears(&done) {
+                continue;
+            }
             let reply = match done.result {
                 Ok(()) => Reply::done(),
                 Err(error) => Reply::refused(running.named(error).to_string()),
@@ -460,6 +473,9 @@ impl Steward {
             .look(running, &mut |level, device, text| reactions.note(level, "suspended", device, text));
         self.report_errors(running);
         self.name_drives(running);
+        if let Some(error) = self.operator.take_failure() {
+            self.give_up(error);
+        }
     }
 
     /// Before the array is stopped: a device that is taking over from a member does so to the end, others are
@@ -515,7 +531,9 @@ impl Steward {
     }
 
     fn flow(&mut self) -> Flow {
-        if std::mem::take(&mut self.stopping) {
+        // An array that grows is not stopped halfway, if it can be helped.
+        let may_stop = !self.operator.is_growing() || self.failure.is_some();
+        if may_stop && std::mem::take(&mut self.stopping) {
             match self.stop() {
                 Flow::Stop => return Flow::Stop,
                 Flow::Continue | Flow::Rewatch => {}

@@ -4,6 +4,7 @@ use super::{Steward, Wait};
 use crate::control::Reply;
 use crate::event::{Event, describe_lost_page, work_name};
 use crate::faults::describe_cause;
+use crate::grow::Growth;
 use crate::logbook::Level;
 use crate::open::member_name;
 use crate::running::Running;
@@ -74,6 +75,16 @@ impl Steward {
                 }
                 Event::HeldUp { dev, why } => self.trouble.note(dev, why, true),
                 Event::HoldUpEnded { dev, why } => self.trouble.note(dev, why, false),
+                Event::Grown(growth) => {
+                    self.reactions.tell(Level::Info, "grown", "", &describe_growth(&growth));
+                    let reply = Reply { grown: Some(growth), ..Reply::done() };
+                    self.answer(Wait::Growth, &reply, running);
+                }
+                Event::NotGrown { why } => {
+                    let text = format!("the array has not grown: {why}");
+                    self.reactions.tell(Level::Error, "not-grown", "", &text);
+                    self.answer(Wait::Growth, &Reply::refused(why), running);
+                }
                 Event::WorkBegan { kind, resumed } => {
                     self.note(work_name(kind), &describe_begin(kind, resumed, running.rebuilt_percent()));
                 }
@@ -103,6 +114,17 @@ fn describe_begin(kind: WorkKind, resumed: bool, percent: u64) -> String {
         (WorkKind::Rebuild, false) => "rebuild begins".to_owned(),
         (WorkKind::Rebuild, true) => format!("rebuild goes on after the restart, at {percent} %"),
     }
+}
+
+/// What the array has become, and for how long its clients waited.
+fn describe_growth(growth: &Growth) -> String {
+    let (before, now) = (show_size(growth.volume_bytes_before), show_size(growth.volume_bytes));
+    let waited_ms = growth.waited_ms.unwrap_or_default();
+    format!(
+        "the array has grown from {before} to {now}; what clients asked waited for {}.{:03} s",
+        waited_ms / 1000,
+        waited_ms % 1000
+    )
 }
 
 /// What came of it.
