@@ -234,8 +234,11 @@ pub enum Refusal {
         seconds: u64,
     },
     /// A member failed before the array had grown.
-    #[error("a member went out of service, so the array does not grow: `replace` it, and give `grow` again")]
-    NotAllInService,
+    #[error("{names} went out of service, so the array does not grow: `replace` it, and give `grow` again")]
+    NotAllInService {
+        /// Which, by name.
+        names: String,
+    },
     /// A member in service holds requests up.
     #[error("a member lacks room or does not answer, so the array does not grow now; see `status`")]
     HeldUp,

@@ -3,13 +3,18 @@
 
 use crate::arrays_grow::enlarge;
 use crate::common::nbd::{Command, Nbd};
-use crate::common::{Rig, until};
+use crate::common::{Rig, device, until};
+use crate::devices_lack_room_or_hang::small_file_system;
+use crate::devices_say_why_they_failed::sealable;
+use crate::keys_are_kept::Client;
+use rustix::fs::{SealFlags, fcntl_add_seals, ftruncate};
 use serde_json::Value;
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
 /// Bytes that the load writes at once.
@@ -164,7 +169,11 @@ fn clients_wait_while_the_array_grows_and_go_on() {
             enlarge(&rig, &members[..3], more);
             let planned = rig.on("grow", &members, &["--dry-run", "--json"]).ok().json();
             let grown = rig.on("grow", &members, &["--json"]).ok().json();
-            assert_eq!((&planned["volume_bytes"], volume(&before) < volume(&grown)), (&grown["volume_bytes"], true), "{what}");
+            assert_eq!(
+                (&planned["volume_bytes"], volume(&before) < volume(&grown)),
+                (&grown["volume_bytes"], true),
+                "{what}"
+            );
             assert!(grown["waited_ms"].is_u64(), "{what}: {grown}");
             let now = rig.status(&members);
             assert_eq!(volume(&now), volume(&grown), "{what}");
@@ -178,7 +187,12 @@ fn clients_wait_while_the_array_grows_and_go_on() {
                 assert!(new.read(at, u32::try_from(room).unwrap()).iter().all(|&byte| byte == 0), "{what}");
             }
             for at in ends {
-                new.request(Command::Write, at, u32::try_from(room).unwrap(), &vec![7; usize::try_from(room).unwrap()]);
+                new.request(
+                    Command::Write,
+                    at,
+                    u32::try_from(room).unwrap(),
+                    &vec![7; usize::try_from(room).unwrap()],
+                );
             }
             for at in ends {
                 assert!(new.read(at, u32::try_from(room).unwrap()).iter().all(|&byte| byte == 7), "{what}");
@@ -201,4 +215,169 @@ fn clients_wait_while_the_array_grows_and_go_on() {
         nbd.leave();
         server.stop().ok();
     }
+}
+
+#[test]
+fn a_server_that_is_killed_or_stopped_while_its_array_grows_loses_nothing() {
+    for case in [&CASES[0], &CASES[1], &CASES[4]] {
+        for (delay_ms, end) in [
+            (0, "KILL"),
+            (20, "KILL"),
+            (40, "KILL"),
+            (70, "KILL"),
+            (110, "KILL"),
+            (200, "KILL"),
+            (20, "TERM"),
+            (60, "TERM"),
+        ] {
+            let what =
+                format!("{} {} {:?}, {end} after {delay_ms} ms", case.scheme, case.shards, case.options);
+            let rig = Rig::new();
+            let members = case.create(&rig);
+            let server = rig.serve(&members, case.options);
+            let socket = rig.path("nbd");
+            let load = Load::begin(&socket, 300);
+            until("the load has begun", || written(&rig.status(&members)) > 1000);
+            let before = volume(&rig.status(&members));
+            enlarge(&rig, &members[..3], 64 << 20);
+            let planned = rig.on("grow", &members, &["--dry-run", "--json"]).ok().json();
+            let mut grow = rig.command(&["grow", "d0"]).spawn().unwrap();
+            sleep(Duration::from_millis(delay_ms));
+            if end == "KILL" {
+                server.kill();
+                grow.wait().unwrap();
+            } else {
+                // What has begun comes to its end first.
+                server.signal(end);
+                grow.wait().unwrap();
+                server.wait().ok();
+            }
+            let (_, known) = load.end();
+            let server = rig.serve(&members, case.options);
+            let mut nbd = Nbd::connect(&socket, PATIENCE);
+            check(&mut nbd, &known, |known| known.durable);
+            assert!([before, volume(&planned)].contains(&nbd.size_bytes), "{what}: {}", nbd.size_bytes);
+            nbd.leave();
+            if volume(&rig.status(&members)) == before {
+                rig.on("grow", &members, &[]).ok();
+            }
+            assert_eq!(volume(&rig.status(&members)), volume(&planned), "{what}");
+            let scrub = rig.on("scrub", &members, &["--wait"]).ok();
+            assert!(scrub.out.contains("0 code words lost"), "{what}: {scrub:?}");
+            server.stop().ok();
+        }
+    }
+}
+
+/// A client writes and reads.
+fn goes_on(rig: &Rig, mark: u8) {
+    let mut nbd = Nbd::connect(&rig.path("nbd"), PATIENCE);
+    nbd.request(Command::Write, 0, 1 << 20, &vec![mark; 1 << 20]);
+    nbd.request(Command::Flush, 0, 0, &[]);
+    assert!(nbd.read(0, 1 << 20).iter().all(|&byte| byte == mark));
+    nbd.leave();
+}
+
+#[test]
+fn what_cannot_grow_now_says_why_and_is_served_on() {
+    let rig = Rig::with_array();
+    let members = crate::common::MEMBERS;
+    let server = rig.serve(&members, &[]);
+    rig.on("grow", &members, &[]).refused(&["data0", "to grow at all"]);
+    enlarge(&rig, &members[..3], 32 << 20);
+    rig.on("grow", &members, &[]).refused(&["data3", "to grow at all"]);
+    enlarge(&rig, &members[3..4], 32 << 20);
+    goes_on(&rig, 1);
+    rig.on("fail", &members, &["--device", "data1"]).ok();
+    rig.on("grow", &["d0"], &[]).refused(&["data1", "out of service", "must be in service and whole"]);
+    goes_on(&rig, 2);
+    let replace = ["--device", "data1", "--with", "n1", "--file-size", "64MiB"];
+    rig.on("replace", &["d0"], &[&replace[..], &["--rate", "64KiB/s"]].concat()).ok();
+    rig.on("grow", &["d0"], &[]).refused(&["rebuild is under way"]);
+    goes_on(&rig, 3);
+    rig.on("scrub", &["d0"], &["--rate", "off"]).refused(&["under way"]);
+    until("the rebuild has ended", || device(&rig.status(&["d0"]), "data1")["state"] == "healthy");
+    rig.on("scrub", &["d0"], &["--rate", "64KiB/s"]).ok();
+    rig.on("grow", &["d0"], &[]).refused(&["scrub is under way"]);
+    rig.on("scrub", &["d0"], &["--stop"]).ok();
+    until("the scrub has ended", || rig.on("grow", &["d0"], &[]).code == 0);
+    goes_on(&rig, 4);
+    server.stop().ok();
+
+    let members = ["d0", "n1", "d2", "d3", "l0", "l1"];
+    enlarge(&rig, &members[..4], 32 << 20);
+    let server = rig.serve(&members, &["--read-only"]);
+    rig.on("grow", &members, &[]).refused(&["served read-only"]);
+    server.stop().ok();
+}
+
+#[test]
+fn a_member_that_fails_while_the_array_grows_is_done_without() {
+    let rig = Rig::new();
+    let file = sealable(&rig, "d1");
+    for name in ["d0", "d2"] {
+        std::fs::File::create(rig.path(name)).unwrap().set_len(32 << 20).unwrap();
+    }
+    rig.run(&["create", "--scheme", "raid", "--parity", "1", "--data", "d0", "d1", "d2"]).ok();
+    let members = ["d0", "d1", "d2"];
+    let server = rig.serve(&members, &["--patrol", "off"]);
+    goes_on(&rig, 1);
+    let before = volume(&rig.status(&members));
+    enlarge(&rig, &["d0", "d2"], 32 << 20);
+    ftruncate(&file, 64 << 20).unwrap();
+    fcntl_add_seals(&file, SealFlags::WRITE).unwrap();
+    rig.on("grow", &["d0"], &[]).refused(&["data1"]);
+    let status = rig.status(&["d0"]);
+    assert_eq!(
+        (&device(&status, "data1")["state"], volume(&status)),
+        (&"failed".into(), before),
+        "{status:#}"
+    );
+    goes_on(&rig, 2);
+    let said = server.stop().ok();
+    assert!(said.err.contains("the array has not grown"), "{said:?}");
+}
+
+#[test]
+fn an_array_that_finds_no_room_to_grow_is_served_on() {
+    let rig = Rig::new();
+    let Some(_mount) = small_file_system(&rig.path("small"), "12M") else { return };
+    let members = ["d0", "small/d1", "d2"];
+    for name in members {
+        std::fs::File::create(rig.path(name)).unwrap().set_len(32 << 20).unwrap();
+    }
+    rig.run(&[&["create", "--scheme", "raid", "--parity", "1", "--data"][..], &members].concat()).ok();
+    let server = rig.serve(&members, &["--patrol", "off"]);
+    goes_on(&rig, 1);
+    server.stop().ok();
+    let server = rig.serve(&members, &["--patrol", "off"]);
+    goes_on(&rig, 2);
+    let before = volume(&rig.status(&members));
+    enlarge(&rig, &members, 1 << 30);
+    // But for a few blocks all room is taken.
+    let mut filler = std::fs::File::create(rig.path("small/filler")).unwrap();
+    while filler.write_all(&[1; 64 << 10]).is_ok() {}
+    filler.set_len(filler.metadata().unwrap().len() - (32 << 10)).unwrap();
+    rig.on("grow", &["d0"], &[]).refused(&["no room", "small/d1"]);
+    std::fs::remove_file(rig.path("small/filler")).unwrap();
+    goes_on(&rig, 3);
+    assert_eq!(volume(&rig.status(&members)), before);
+    server.stop().ok();
+}
+
+#[test]
+fn a_store_of_keys_is_served_on_while_its_array_grows() {
+    let rig = Rig::with_array();
+    let members = crate::common::MEMBERS;
+    let server = rig.serve_keys(&members, &["--create"]);
+    let mut client = Client::connect(&rig.path("keys"));
+    assert_eq!(client.says("SET before 1"), "+OK");
+    enlarge(&rig, &members[..4], 32 << 20);
+    rig.on("grow", &members, &[]).ok();
+    assert_eq!((client.says("GET before").as_str(), client.says("SET after 2").as_str()), ("1", "+OK"));
+    server.stop().ok();
+    let server = rig.serve_keys(&members, &[]);
+    let mut client = Client::connect(&rig.path("keys"));
+    assert_eq!((client.says("GET before").as_str(), client.says("GET after").as_str()), ("1", "2"));
+    server.stop().ok();
 }

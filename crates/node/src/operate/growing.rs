@@ -19,13 +19,13 @@ use crate::driver::{DriverOptions, Idle};
 use crate::error::Error;
 use crate::event::{Event, work_name};
 use crate::grow::{Growth, check_growth, grow_open};
-use crate::open::{Incomplete, look_again};
+use crate::open::{Incomplete, look_again, member_name};
 use crate::refusal::Refusal;
 use crate::running::Running;
 use crate::volume::Gate;
 use array::{Array, ArrayState, Done, Engine, EngineError, EngineOptions};
 use device::Members;
-use format::CheckpointKind;
+use format::{CheckpointKind, MemberState};
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -151,9 +151,12 @@ fn check_members(running: &Running) -> Result<(), Error> {
     if running.engines().any(Engine::is_held_up) {
         return Err(Refusal::HeldUp.into());
     }
-    match running.missing_count() {
-        0 => Ok(()),
-        _ => Err(Refusal::NotAllInService.into()),
+    let main_count = running.lead().store().main_count();
+    let missing = running.members().filter(|&dev| running.member_state(dev) != MemberState::Healthy);
+    let names: Vec<String> = missing.map(|dev| member_name(main_count, dev)).collect();
+    match names.is_empty() {
+        true => Ok(()),
+        false => Err(Refusal::NotAllInService { names: names.join(", ") }.into()),
     }
 }
 
