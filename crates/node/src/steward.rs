@@ -531,8 +531,8 @@ impl Steward {
     }
 
     fn flow(&mut self) -> Flow {
-        // An array that grows is not stopped halfway, if it can be helped.
-        let may_stop = !self.operator.is_growing() || self.failure.is_some();
+        // Without an array that can go on there is nothing to wait for.
+        let may_stop = self.operator.may_stop() || self.failure.is_some();
         if may_stop && std::mem::take(&mut self.stopping) {
             match self.stop() {
                 Flow::Stop => return Flow::Stop,

@@ -295,7 +295,7 @@ fn what_cannot_grow_now_says_why_and_is_served_on() {
     rig.on("replace", &["d0"], &[&replace[..], &["--rate", "64KiB/s"]].concat()).ok();
     rig.on("grow", &["d0"], &[]).refused(&["rebuild is under way"]);
     goes_on(&rig, 3);
-    rig.on("scrub", &["d0"], &["--rate", "off"]).refused(&["under way"]);
+    rig.on("scrub", &["d0"], &["--rate", "1GiB/s"]).refused(&["under way"]);
     until("the rebuild has ended", || device(&rig.status(&["d0"]), "data1")["state"] == "healthy");
     rig.on("scrub", &["d0"], &["--rate", "64KiB/s"]).ok();
     rig.on("grow", &["d0"], &[]).refused(&["scrub is under way"]);
@@ -357,8 +357,13 @@ fn an_array_that_finds_no_room_to_grow_is_served_on() {
     // But for a few blocks all room is taken.
     let mut filler = std::fs::File::create(rig.path("small/filler")).unwrap();
     while filler.write_all(&[1; 64 << 10]).is_ok() {}
-    filler.set_len(filler.metadata().unwrap().len() - (32 << 10)).unwrap();
-    rig.on("grow", &["d0"], &[]).refused(&["no room", "small/d1"]);
+    // Not enough to stop it in order, then enough for that, but neither to grow nor to be as it was.
+    rig.on("grow", &["d0"], &[]).refused(&["no room where data1 lies"]);
+    filler.set_len(filler.metadata().unwrap().len() - (12 << 10)).unwrap();
+    until("it has room for what waited", || rig.status(&["d0"])["state"] == "healthy");
+    filler.set_len(filler.metadata().unwrap().len() - (12 << 10)).unwrap();
+    rig.on("grow", &["d0"], &[]).refused(&["no room where", "small/d1"]);
+    rig.on("scrub", &["d0"], &[]).refused(&["the array is growing"]);
     std::fs::remove_file(rig.path("small/filler")).unwrap();
     goes_on(&rig, 3);
     assert_eq!(volume(&rig.status(&members)), before);

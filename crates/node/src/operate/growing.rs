@@ -10,6 +10,7 @@
 //! | stopping | every shard says that it was stopped in order | the array is assembled again |
 //! | resting | the engines come to rest, and do nothing from then on | |
 //! | working | another thread lets the array grow and assembles it, on the same open members | it is assembled as it was |
+//! | lacking | where a member lies is no room to assemble the array | it is tried again |
 //!
 //! Then the shards go on with the engines that were assembled, and the gate opens. If there are none, serving
 //! ends.
@@ -19,6 +20,7 @@ use crate::driver::{DriverOptions, Idle};
 use crate::error::Error;
 use crate::event::{Event, work_name};
 use crate::grow::{Growth, check_growth, grow_open};
+use crate::logbook::{Level, log, log_as};
 use crate::open::{Incomplete, look_again, member_name};
 use crate::refusal::Refusal;
 use crate::running::Running;
@@ -32,6 +34,9 @@ use std::time::{Duration, Instant};
 
 /// How long what clients have asked for may take before the array grows another time.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether there is room.
+const ROOM_LOOK: Duration = Duration::from_secs(1);
 
 /// An order to all shards, and what came of it.
 struct Order {
@@ -47,11 +52,23 @@ enum Stage {
     Stopping(Order),
     Resting,
     Working(JoinHandle<Work>),
+    /// Since so long.
+    Lacking(Instant),
 }
 
-/// What came of the work on the members.
+/// What is to be done on the members.
+#[derive(Clone, Copy)]
+enum Task {
+    /// The array grows, and is assembled.
+    Grow,
+    /// It is assembled.
+    Assemble,
+}
+
+/// What came of it.
 struct Work {
-    grown: Result<Growth, Error>,
+    /// `None`: it was only to be assembled.
+    grown: Option<Result<Growth, Error>>,
     again: Result<Vec<Array<()>>, Error>,
 }
 
@@ -63,6 +80,10 @@ pub(super) struct Growing {
     paths: Vec<PathBuf>,
     /// What each shard runs with.
     options: Vec<EngineOptions>,
+    /// What came of it, until that is told.
+    grown: Option<Result<Growth, Error>>,
+    /// It could not be assembled again at once.
+    has_lacked: bool,
 }
 
 impl Operator {
@@ -79,7 +100,8 @@ impl Operator {
         check_growth(&paths, &options, running.members().map(|dev| running.member_state(dev)))?;
         check_members(running)?;
         running.set_gate(Gate::Closed);
-        self.growing = Some(Growing { stage: Stage::Draining, since: Instant::now(), paths, options });
+        let (stage, since) = (Stage::Draining, Instant::now());
+        self.growing = Some(Growing { stage, since, paths, options, grown: None, has_lacked: false });
         Ok(())
     }
 
@@ -111,12 +133,22 @@ impl Operator {
         self.failure.take()
     }
 
+    /// Whether the array may be stopped now, as far as that goes: one that grows is not stopped halfway.
+    pub fn may_stop(&self) -> bool {
+        self.growing.as_ref().is_none_or(|growing| matches!(growing.stage, Stage::Lacking(_)))
+    }
+
     /// Takes the next steps that can be taken.
     pub(super) fn go_on_growing(&mut self, running: &mut Running, events: &mut Vec<Event>) {
         let Some(mut growing) = self.growing.take() else { return };
         match growing.go_on(running) {
             Ok(None) => self.growing = Some(growing),
-            Ok(Some(work)) => self.end_growing(running, work, growing.since.elapsed(), events),
+            // As while an array runs: what needs room waits until there is some.
+            Ok(Some(Err(error @ Error::NoRoom { .. }))) => {
+                growing.lack_room(&error, events);
+                self.growing = Some(growing);
+            }
+            Ok(Some(again)) => self.end_growing(running, growing, again, events),
             Err(error) => {
                 running.set_gate(Gate::Open);
                 events.push(Event::NotGrown { why: error.to_string() });
@@ -124,25 +156,31 @@ impl Operator {
         }
     }
 
-    fn end_growing(&mut self, running: &mut Running, work: Work, waited: Duration, events: &mut Vec<Event>) {
-        let Work { grown, again } = work;
-        let why = grown.as_ref().err().map(ToString::to_string);
+    fn end_growing(
+        &mut self,
+        running: &mut Running,
+        growing: Growing,
+        again: Result<Vec<Array<()>>, Error>,
+        events: &mut Vec<Event>,
+    ) {
         if let Err(error) = again.and_then(|arrays| running.go_on_as(arrays)) {
             running.set_gate(Gate::Over);
-            let error = Error::NotAfterGrowth(Box::new(error));
-            events.push(Event::NotGrown { why: why.unwrap_or_else(|| error.to_string()) });
+            let why = growing.grown.and_then(Result::err).unwrap_or(error);
+            let error = Error::NotAfterGrowth(Box::new(why));
+            events.push(Event::NotGrown { why: error.to_string() });
             self.failure = Some(error);
             return;
         }
         running.set_gate(Gate::Open);
         self.resume(running);
-        events.push(match grown {
-            Ok(growth) => {
-                let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-                Event::Grown(Box::new(Growth { waited_ms: Some(waited_ms), ..growth }))
+        let waited_ms = u64::try_from(growing.since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match growing.grown {
+            Some(Ok(growth)) => {
+                events.push(Event::Grown(Box::new(Growth { waited_ms: Some(waited_ms), ..growth })));
             }
-            Err(error) => Event::NotGrown { why: error.to_string() },
-        });
+            Some(Err(error)) => events.push(Event::NotGrown { why: error.to_string() }),
+            None => log("there is room again, and the array is served on"),
+        }
     }
 }
 
@@ -165,7 +203,7 @@ impl Stage {
     fn order(&mut self) -> Option<&mut Order> {
         match self {
             Self::Flushing(order) | Self::Saving(order) | Self::Stopping(order) => Some(order),
-            Self::Draining | Self::Resting | Self::Working(_) => None,
+            Self::Draining | Self::Resting | Self::Working(_) | Self::Lacking(_) => None,
         }
     }
 }
@@ -176,35 +214,53 @@ fn order(running: &mut Running, start: impl FnMut(&mut Engine, u64)) -> Order {
 }
 
 impl Growing {
-    /// Takes the next steps that can be taken; what came of the work when it has ended. After an error the
-    /// array goes on as it is.
-    fn go_on(&mut self, running: &mut Running) -> Result<Option<Work>, Error> {
+    /// Takes the next steps that can be taken; the shards assembled anew when that has ended. After an error
+    /// the array goes on as it is.
+    #[expect(clippy::type_complexity, reason = "two ways to fail, and not yet")]
+    fn go_on(&mut self, running: &mut Running) -> Result<Option<Result<Vec<Array<()>>, Error>>, Error> {
         loop {
             let next = match &mut self.stage {
                 Stage::Draining | Stage::Flushing(_) | Stage::Saving(_) => self.prepare(running)?,
                 // Whatever came of it: what the members say is looked at when they are assembled.
                 Stage::Stopping(order) => order.result.map(|_| Stage::Resting),
                 Stage::Resting if running.array_state() == ArrayState::Failed => {
-                    return Ok(Some(Work::hopeless()));
+                    return Ok(Some(Err(Refusal::ArrayFailed.into())));
                 }
                 Stage::Resting if running.is_at_rest() => {
                     running.set_gate(Gate::Resting);
-                    Some(self.begin_work(running))
+                    Some(self.begin_work(running, Task::Grow))
                 }
-                Stage::Resting => None,
-                Stage::Working(thread) if thread.is_finished() => {
-                    let Stage::Working(thread) = std::mem::replace(&mut self.stage, Stage::Resting) else {
-                        unreachable!("it was looked at");
-                    };
-                    let gone = |_| Work { grown: Err(Error::ShardThread), again: Err(Error::ShardThread) };
-                    return Ok(Some(thread.join().unwrap_or_else(gone)));
+                Stage::Lacking(since) if since.elapsed() >= ROOM_LOOK => {
+                    Some(self.begin_work(running, Task::Assemble))
                 }
-                Stage::Working(_) => None,
+                Stage::Working(thread) if thread.is_finished() => return Ok(Some(self.end_work())),
+                Stage::Resting | Stage::Working(_) | Stage::Lacking(_) => None,
             };
             match next {
                 Some(stage) => self.stage = stage,
                 None => return Ok(None),
             }
+        }
+    }
+
+    /// Takes what came of the work.
+    fn end_work(&mut self) -> Result<Vec<Array<()>>, Error> {
+        let Stage::Working(thread) = std::mem::replace(&mut self.stage, Stage::Resting) else {
+            unreachable!("there is work that has ended");
+        };
+        let Work { grown, again } = thread.join().map_err(|_| Error::ShardThread)?;
+        self.grown = grown.or(self.grown.take());
+        again
+    }
+
+    /// The array cannot be assembled again before there is more room.
+    fn lack_room(&mut self, error: &Error, events: &mut Vec<Event>) {
+        self.stage = Stage::Lacking(Instant::now());
+        if let Some(Err(why)) = self.grown.take_if(|grown| grown.is_err()) {
+            events.push(Event::NotGrown { why: why.to_string() });
+        }
+        if !std::mem::replace(&mut self.has_lacked, true) {
+            log_as(Level::Warning, &format!("what clients ask waits until there is room: {error}"));
         }
     }
 
@@ -231,7 +287,11 @@ impl Growing {
                     |engine: &mut Engine, tag| engine.write_checkpoint(tag, CheckpointKind::Incremental);
                 Stage::Saving(order(running, save))
             }
-            Stage::Saving(_) | Stage::Stopping(_) | Stage::Resting | Stage::Working(_) => {
+            Stage::Saving(_)
+            | Stage::Stopping(_)
+            | Stage::Resting
+            | Stage::Working(_)
+            | Stage::Lacking(_) => {
                 running.halt_maintenance();
                 running.engines_mut().for_each(Engine::prepare_stop);
                 Stage::Stopping(order(running, Engine::publish_clean))
@@ -240,28 +300,27 @@ impl Growing {
     }
 
     /// Nobody else works on the members from here on.
-    fn begin_work(&self, running: &Running) -> Stage {
+    fn begin_work(&self, running: &Running, task: Task) -> Stage {
         let (paths, options) = (self.paths.clone(), self.options.clone());
         let members = running.open_members().share();
-        Stage::Working(std::thread::spawn(move || Work::on(&paths, &members, &options)))
+        Stage::Working(std::thread::spawn(move || {
+            let grown = match task {
+                Task::Grow => Some(grow_open(&paths, &members)),
+                Task::Assemble => None,
+            };
+            Work { grown, again: assemble_again(&paths, members, &options) }
+        }))
     }
 }
 
-impl Work {
-    /// Lets an array grow that is stopped, and assembles it, as it is then.
-    fn on(paths: &[PathBuf], members: &Members, options: &[EngineOptions]) -> Self {
-        let grown = grow_open(paths, members);
-        // Without a member that has failed meanwhile.
-        let again = look_again(paths, members.share(), Incomplete::Accept).and_then(|locked| {
-            let of_shard = |shard: u16| options[usize::from(shard)];
-            let assembled = locked.assemble_each(&of_shard, DriverOptions::default())?;
-            Ok(assembled.shards.into_iter().map(Idle::into_array).collect())
-        });
-        Self { grown, again }
-    }
-
-    /// There is nothing to be done.
-    fn hopeless() -> Self {
-        Self { grown: Err(Refusal::ArrayFailed.into()), again: Err(Refusal::ArrayFailed.into()) }
-    }
+/// Assembles an array that was stopped, as it is then: without a member that has failed meanwhile.
+fn assemble_again(
+    paths: &[PathBuf],
+    members: Members,
+    options: &[EngineOptions],
+) -> Result<Vec<Array<()>>, Error> {
+    let locked = look_again(paths, members, Incomplete::Accept)?;
+    let of_shard = |shard: u16| options[usize::from(shard)];
+    let assembled = locked.assemble_each(&of_shard, DriverOptions::default())?;
+    Ok(assembled.shards.into_iter().map(Idle::into_array).collect())
 }
