@@ -1,8 +1,8 @@
 //! A fixed pool of aligned buffers, each one chunk long.
 //!
 //! All payload lives here: front ends fill slots, the core names them in actions, drivers hand them to
-//! devices. The memory does not move while anything is in flight, so a driver may keep a slot's address as long
-//! as an operation on it is. Which piece of it a slot names changes only where two slots exchange their content
+//! devices. The memory does not move while anything is in flight, so a driver may keep a slot's address
+//! meanwhile. Which piece of it a slot names changes only where two slots exchange their content
 //! ([`Pool::swap`]). Slots are 4096-byte aligned as O_DIRECT wants.
 //!
 //! A program that makes thousands of pools, as the simulator does, can have a thread keep the memory of those

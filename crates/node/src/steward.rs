@@ -20,7 +20,6 @@ use crate::notify::Watchdog;
 use crate::open::member_name;
 use crate::operate::Operator;
 use crate::reactions::Reactions;
-use crate::refusal::Refusal;
 use crate::registry::ControlSocket;
 use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
@@ -286,12 +285,7 @@ impl Steward {
     }
 
     fn carry_out(&mut self, request: Request, running: &mut Running) -> Result<Outcome, Error> {
-        if self.operator.is_read_only() && request.is_kept() {
-            return Err(Refusal::ServedReadOnly.into());
-        }
-        if self.operator.is_growing() && !request.is_answered_anyway() {
-            return Err(Refusal::Growing.into());
-        }
+        self.operator.check_may_ask(&request)?;
         match request {
             Request::Status => Ok(Outcome::Answer(self.asked_status(running))),
             Request::Watch => {
@@ -343,11 +337,7 @@ impl Steward {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
             }
             Request::Rename { name } => self.rename(running, name),
-            Request::Grow => {
-                self.operator.grow(running)?;
-                self.note("grow", "the array grows; what clients ask waits");
-                Ok(Outcome::Later(Wait::Growth))
-            }
+            Request::Grow => self.grow(running),
             Request::Commit => {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.commit(tag)))))
             }

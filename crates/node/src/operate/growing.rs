@@ -16,6 +16,7 @@
 //! ends.
 
 use super::Operator;
+use crate::control::Request;
 use crate::driver::{DriverOptions, Idle};
 use crate::error::Error;
 use crate::event::{Event, work_name};
@@ -87,8 +88,17 @@ pub(super) struct Growing {
 }
 
 impl Operator {
+    /// Whether this may be asked for now.
+    pub fn check_may_ask(&self, request: &Request) -> Result<(), Refusal> {
+        if self.is_read_only && request.is_kept() {
+            return Err(Refusal::ServedReadOnly);
+        }
+        let waits = self.is_growing() && !request.is_answered_anyway();
+        if waits { Err(Refusal::Growing) } else { Ok(()) }
+    }
+
     /// Whether the array is growing.
-    pub fn is_growing(&self) -> bool {
+    pub(super) fn is_growing(&self) -> bool {
         self.growing.is_some()
     }
 
@@ -266,12 +276,10 @@ impl Growing {
 
     /// The steps after which the array can go on as if nothing had been.
     fn prepare(&mut self, running: &mut Running) -> Result<Option<Stage>, Error> {
-        let is_over = match &mut self.stage {
-            Stage::Draining => running.is_quiet(),
-            stage => match stage.order().and_then(|order| order.result) {
-                Some(result) => result.map(|()| true).map_err(|error| running.named(error))?,
-                None => false,
-            },
+        let is_over = match self.stage.order().map(|order| order.result) {
+            None => running.is_quiet(),
+            Some(None) => false,
+            Some(Some(result)) => result.map(|()| true).map_err(|error| running.named(error))?,
         };
         if !is_over {
             return match self.since.elapsed() > PATIENCE {

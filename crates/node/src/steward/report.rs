@@ -1,7 +1,8 @@
 //! What happened to the array, for the log, hooks, and whoever waits for it.
 
-use super::{Steward, Wait};
+use super::{Outcome, Steward, Wait};
 use crate::control::Reply;
+use crate::error::Error;
 use crate::event::{Event, describe_lost_page, work_name};
 use crate::faults::describe_cause;
 use crate::grow::Growth;
@@ -16,6 +17,13 @@ use block::DevIndex;
 use std::path::{Path, PathBuf};
 
 impl Steward {
+    /// Has the array grow.
+    pub(super) fn grow(&mut self, running: &mut Running) -> Result<Outcome, Error> {
+        self.operator.grow(running)?;
+        self.note("grow", "the array grows; what clients ask waits");
+        Ok(Outcome::Later(Wait::Growth))
+    }
+
     pub(super) fn report(&mut self, running: &mut Running) {
         let main_count = running.lead().store().main_count();
         let name = |dev: DevIndex| member_name(main_count, dev);
@@ -75,22 +83,25 @@ impl Steward {
                 }
                 Event::HeldUp { dev, why } => self.trouble.note(dev, why, true),
                 Event::HoldUpEnded { dev, why } => self.trouble.note(dev, why, false),
-                Event::Grown(growth) => {
-                    self.reactions.tell(Level::Info, "grown", "", &describe_growth(&growth));
-                    let reply = Reply { grown: Some(growth), ..Reply::done() };
-                    self.answer(Wait::Growth, &reply, running);
-                }
-                Event::NotGrown { why } => {
-                    let text = format!("the array has not grown: {why}");
-                    self.reactions.tell(Level::Error, "not-grown", "", &text);
-                    self.answer(Wait::Growth, &Reply::refused(why), running);
-                }
+                Event::Grown(growth) => self.report_growth(growth, running),
+                Event::NotGrown { why } => self.report_no_growth(why, running),
                 Event::WorkBegan { kind, resumed } => {
                     self.note(work_name(kind), &describe_begin(kind, resumed, running.rebuilt_percent()));
                 }
                 Event::WorkEnded { kind, found, seconds } => self.report_end(kind, &found, seconds),
             }
         }
+    }
+
+    fn report_growth(&mut self, growth: Box<Growth>, running: &mut Running) {
+        self.reactions.tell(Level::Info, "grown", "", &describe_growth(&growth));
+        let reply = Reply { grown: Some(growth), ..Reply::done() };
+        self.answer(Wait::Growth, &reply, running);
+    }
+
+    fn report_no_growth(&mut self, why: String, running: &mut Running) {
+        self.reactions.tell(Level::Error, "not-grown", "", &format!("the array has not grown: {why}"));
+        self.answer(Wait::Growth, &Reply::refused(why), running);
     }
 
     fn report_end(&mut self, kind: WorkKind, found: &MaintenanceReport, seconds: u64) {
