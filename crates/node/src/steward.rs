@@ -2,6 +2,7 @@
 //! spares, and the log.
 
 mod drives;
+mod growing;
 mod opening;
 mod report;
 mod users;
@@ -285,7 +286,7 @@ impl Steward {
     }
 
     fn carry_out(&mut self, request: Request, running: &mut Running) -> Result<Outcome, Error> {
-        self.operator.check_may_ask(&request)?;
+        self.check_may_ask(&request)?;
         match request {
             Request::Status => Ok(Outcome::Answer(self.asked_status(running))),
             Request::Watch => {

@@ -16,7 +16,6 @@
 //! ends.
 
 use super::Operator;
-use crate::control::Request;
 use crate::driver::{DriverOptions, Idle};
 use crate::error::Error;
 use crate::event::{Event, work_name};
@@ -88,17 +87,8 @@ pub(super) struct Growing {
 }
 
 impl Operator {
-    /// Whether this may be asked for now.
-    pub fn check_may_ask(&self, request: &Request) -> Result<(), Refusal> {
-        if self.is_read_only && request.is_kept() {
-            return Err(Refusal::ServedReadOnly);
-        }
-        let waits = self.is_growing() && !request.is_answered_anyway();
-        if waits { Err(Refusal::Growing) } else { Ok(()) }
-    }
-
     /// Whether the array is growing.
-    pub(super) fn is_growing(&self) -> bool {
+    pub fn is_growing(&self) -> bool {
         self.growing.is_some()
     }
 

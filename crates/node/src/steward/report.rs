@@ -1,11 +1,9 @@
 //! What happened to the array, for the log, hooks, and whoever waits for it.
 
-use super::{Outcome, Steward, Wait};
+use super::{Steward, Wait};
 use crate::control::Reply;
-use crate::error::Error;
 use crate::event::{Event, describe_lost_page, work_name};
 use crate::faults::describe_cause;
-use crate::grow::Growth;
 use crate::logbook::Level;
 use crate::open::member_name;
 use crate::running::Running;
@@ -17,13 +15,6 @@ use block::DevIndex;
 use std::path::{Path, PathBuf};
 
 impl Steward {
-    /// Has the array grow.
-    pub(super) fn grow(&mut self, running: &mut Running) -> Result<Outcome, Error> {
-        self.operator.grow(running)?;
-        self.note("grow", "the array grows; what clients ask waits");
-        Ok(Outcome::Later(Wait::Growth))
-    }
-
     pub(super) fn report(&mut self, running: &mut Running) {
         let main_count = running.lead().store().main_count();
         let name = |dev: DevIndex| member_name(main_count, dev);
@@ -93,17 +84,6 @@ impl Steward {
         }
     }
 
-    fn report_growth(&mut self, growth: Box<Growth>, running: &mut Running) {
-        self.reactions.tell(Level::Info, "grown", "", &describe_growth(&growth));
-        let reply = Reply { grown: Some(growth), ..Reply::done() };
-        self.answer(Wait::Growth, &reply, running);
-    }
-
-    fn report_no_growth(&mut self, why: String, running: &mut Running) {
-        self.reactions.tell(Level::Error, "not-grown", "", &format!("the array has not grown: {why}"));
-        self.answer(Wait::Growth, &Reply::refused(why), running);
-    }
-
     fn report_end(&mut self, kind: WorkKind, found: &MaintenanceReport, seconds: u64) {
         let text = describe_end(kind, found, seconds);
         if found.errors_left() > 0 {
@@ -125,17 +105,6 @@ fn describe_begin(kind: WorkKind, resumed: bool, percent: u64) -> String {
         (WorkKind::Rebuild, false) => "rebuild begins".to_owned(),
         (WorkKind::Rebuild, true) => format!("rebuild goes on after the restart, at {percent} %"),
     }
-}
-
-/// What the array has become, and for how long its clients waited.
-fn describe_growth(growth: &Growth) -> String {
-    let (before, now) = (show_size(growth.volume_bytes_before), show_size(growth.volume_bytes));
-    let waited_ms = growth.waited_ms.unwrap_or_default();
-    format!(
-        "the array has grown from {before} to {now}; what clients asked waited for {}.{:03} s",
-        waited_ms / 1000,
-        waited_ms % 1000
-    )
 }
 
 /// What came of it.
