@@ -313,29 +313,43 @@ fn what_cannot_grow_now_says_why_and_is_served_on() {
 
 #[test]
 fn a_member_that_fails_while_the_array_grows_is_done_without() {
-    let rig = Rig::new();
-    let file = sealable(&rig, "d1");
-    for name in ["d0", "d2"] {
-        std::fs::File::create(rig.path(name)).unwrap().set_len(32 << 20).unwrap();
+    for delay_ms in [None, Some(5), Some(20), Some(40), Some(60), Some(80), Some(110), Some(150)] {
+        let rig = Rig::new();
+        let file = sealable(&rig, "d1");
+        for name in ["d0", "d2"] {
+            std::fs::File::create(rig.path(name)).unwrap().set_len(32 << 20).unwrap();
+        }
+        rig.run(&["create", "--scheme", "raid", "--parity", "1", "--data", "d0", "d1", "d2"]).ok();
+        let members = ["d0", "d1", "d2"];
+        let server = rig.serve(&members, &["--patrol", "off"]);
+        goes_on(&rig, 1);
+        let before = volume(&rig.status(&members));
+        enlarge(&rig, &["d0", "d2"], 1 << 30);
+        ftruncate(&file, (1 << 30) + (32 << 20)).unwrap();
+        let planned = volume(&rig.on("grow", &["d0"], &["--dry-run", "--json"]).ok().json());
+        // Before it begins, or whenever that is.
+        let seal = || fcntl_add_seals(&file, SealFlags::WRITE).unwrap();
+        match delay_ms {
+            None => {
+                seal();
+                rig.on("grow", &["d0"], &[]).refused(&["data1"]);
+            }
+            Some(delay_ms) => {
+                let mut grow = rig.command(&["grow", "d0"]).spawn().unwrap();
+                sleep(Duration::from_millis(delay_ms));
+                seal();
+                grow.wait().unwrap();
+            }
+        }
+        goes_on(&rig, 2);
+        let status = rig.status(&["d0"]);
+        assert_eq!(device(&status, "data1")["state"], "failed", "{delay_ms:?}: {status:#}");
+        let expected = if delay_ms.is_none() { &[before][..] } else { &[before, planned] };
+        assert!(expected.contains(&volume(&status)), "{delay_ms:?}: {status:#}");
+        let said = server.stop().ok();
+        let has_grown = volume(&status) != before;
+        assert_eq!(said.err.contains("the array has not grown"), !has_grown, "{delay_ms:?}: {said:?}");
     }
-    rig.run(&["create", "--scheme", "raid", "--parity", "1", "--data", "d0", "d1", "d2"]).ok();
-    let members = ["d0", "d1", "d2"];
-    let server = rig.serve(&members, &["--patrol", "off"]);
-    goes_on(&rig, 1);
-    let before = volume(&rig.status(&members));
-    enlarge(&rig, &["d0", "d2"], 32 << 20);
-    ftruncate(&file, 64 << 20).unwrap();
-    fcntl_add_seals(&file, SealFlags::WRITE).unwrap();
-    rig.on("grow", &["d0"], &[]).refused(&["data1"]);
-    let status = rig.status(&["d0"]);
-    assert_eq!(
-        (&device(&status, "data1")["state"], volume(&status)),
-        (&"failed".into(), before),
-        "{status:#}"
-    );
-    goes_on(&rig, 2);
-    let said = server.stop().ok();
-    assert!(said.err.contains("the array has not grown"), "{said:?}");
 }
 
 #[test]
