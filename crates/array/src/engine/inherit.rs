@@ -43,8 +43,9 @@ impl Engine {
 
     fn take_buffers(&mut self) {
         let Self { core, activities, .. } = self;
-        core.set_aside = SetAside::take(core.set_aside.slots_max, &mut core.pool);
+        core.set_aside = SetAside::new(core.set_aside.slots_max, &mut core.pool);
         core.scheme.take_buffers(&core.store, &mut core.pool);
+        core.set_aside.fill(&mut core.pool);
         core.prepare_pages();
         activities.patrol.take_buffers(&mut core.pool);
     }

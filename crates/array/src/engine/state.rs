@@ -45,8 +45,9 @@ impl Core {
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
         let copies = parts.store.config.geometry.parity_count() + 1;
         let (members, main_count) = (parts.health.members().len(), parts.store.main_count());
-        let set_aside = SetAside::take(FRAMES_SET_ASIDE * copies + 2 * members, &mut pool);
+        let mut set_aside = SetAside::new(FRAMES_SET_ASIDE * copies + 2 * members, &mut pool);
         parts.scheme.take_buffers(&parts.store, &mut pool);
+        set_aside.fill(&mut pool);
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
         let mut core = Self {
             cache: Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
@@ -231,11 +232,16 @@ impl Core {
 }
 
 impl SetAside {
-    /// So many for metadata, and a chunk of zeros.
-    pub(super) fn take(slots_max: usize, pool: &mut Pool) -> Self {
-        let zero_slot = pool.alloc().expect("a pool that nobody uses yet has slots");
+    /// A chunk of zeros, and none yet of so many for metadata.
+    pub(super) fn new(slots_max: usize, pool: &mut Pool) -> Self {
+        let zero_slot = pool.alloc().expect("the pool was made with room for it");
         pool.bytes_mut(zero_slot).fill(0);
-        Self { zero_slot, slots: (0..slots_max).map_while(|_| pool.alloc()).collect(), slots_max }
+        Self { zero_slot, slots: Vec::new(), slots_max }
+    }
+
+    /// Takes those for metadata.
+    pub(super) fn fill(&mut self, pool: &mut Pool) {
+        self.slots.extend((self.slots.len()..self.slots_max).map_while(|_| pool.alloc()));
     }
 
     /// Gives them back.
