@@ -227,7 +227,7 @@ fn reserve_of(before: &ArrayConfig, chunks: u32) -> u32 {
 }
 
 /// Every member is in service and whole.
-pub(crate) fn check_whole(states: impl Iterator<Item = MemberState>) -> Result<(), GrowError> {
+pub fn check_whole(states: impl Iterator<Item = MemberState>) -> Result<(), GrowError> {
     for (dev, state) in (0u16..).map(DevIndex::new).zip(states) {
         let what = match state {
             MemberState::Healthy => continue,

@@ -100,7 +100,7 @@ pub use engine::{
 };
 pub use enlarge::grow;
 pub use fault::{AssemblyFaults, FailCause, Finding, OpFault};
-pub use grow::{GrowError, grown_config, is_half_grown, plan_growth};
+pub use grow::{GrowError, check_whole, grown_config, is_half_grown, plan_growth};
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;
 pub use layout::Layout;

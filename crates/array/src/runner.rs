@@ -113,6 +113,14 @@ impl<D> Array<D> {
         (Array { engine, devices, completions, answers, next_tag }, old)
     }
 
+    /// The array goes on as `next`, for the same callers and on the same devices: it has grown, or was
+    /// assembled anew, since this one was stopped in order and came to rest. Slots that callers have taken of
+    /// the pool stay theirs, with what is in them.
+    pub fn go_on_as(&mut self, next: Array<()>) {
+        let before = std::mem::replace(&mut self.engine, next.engine);
+        self.engine.inherit(before);
+    }
+
     /// Moves the answers to requests (not the runner's own) to the end of `out`.
     pub fn take_answers(&mut self, out: &mut Vec<Done>) {
         out.append(&mut self.answers);

@@ -53,6 +53,12 @@ impl Interleave {
         Self { count, unit_bytes, volume_bytes: used_bytes.saturating_mul(count.into()) }
     }
 
+    /// The same when the volume has become larger, to so many bytes: no address moves.
+    #[inline]
+    pub fn grown_to(&self, volume_bytes: u64) -> Self {
+        if self.count == 1 { Self::new(1, 0, volume_bytes) } else { Self { volume_bytes, ..*self } }
+    }
+
     /// Shards.
     #[inline]
     pub fn count(&self) -> u16 {
@@ -156,6 +162,15 @@ impl Interleave {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_address_moves_when_the_volume_becomes_larger() {
+        for (count, unit, shard, larger) in [(1, 0, 100, 140), (2, 8, 40, 64), (3, 8, 45, 93)] {
+            let (map, after) = (Interleave::new(count, unit, shard), Interleave::new(count, unit, larger));
+            assert_eq!(map.grown_to(after.volume_bytes()), after);
+            assert!((0..map.volume_bytes()).all(|address| map.place(address) == after.place(address)));
+        }
+    }
 
     #[test]
     fn every_address_has_one_place_and_every_range_its_shares() {

@@ -1,8 +1,8 @@
 //! A fixed pool of aligned buffers, each one chunk long.
 //!
 //! All payload lives here: front ends fill slots, the core names them in actions, drivers hand them to
-//! devices. The memory never moves, so a driver may keep a slot's address while an operation on it is in
-//! flight. Which piece of it a slot names changes only where two slots exchange their content
+//! devices. The memory does not move while anything is in flight, so a driver may keep a slot's address
+//! meanwhile. Which piece of it a slot names changes only where two slots exchange their content
 //! ([`Pool::swap`]). Slots are 4096-byte aligned as O_DIRECT wants.
 //!
 //! A program that makes thousands of pools, as the simulator does, can have a thread keep the memory of those
@@ -99,6 +99,24 @@ impl Pool {
             pieces: (0..count).collect(),
             stale_from,
         }
+    }
+
+    /// From now on the pool has so many slots, if it has fewer; those that are taken stay as they are. The
+    /// memory moves, so nothing may be in flight.
+    pub fn enlarge(&mut self, slot_count: usize) {
+        if slot_count <= self.slot_count {
+            return;
+        }
+        let count = u32::try_from(slot_count).expect("a pool has fewer than 2^32 slots");
+        let before = u32::try_from(self.slot_count).expect("it had fewer than 2^32 slots");
+        let mut memory = vec![0u8; self.slot_bytes * slot_count + ALIGN_BYTES];
+        let base = memory.as_ptr().align_offset(ALIGN_BYTES);
+        memory[base..base + self.region().len()].copy_from_slice(self.region());
+        (self.memory, self.base, self.slot_count) = (memory, base, slot_count);
+        // Those that were there come first.
+        self.free.splice(..0, (before..count).rev());
+        self.taken.resize(slot_count, false);
+        self.pieces.extend(before..count);
     }
 
     /// Takes a slot; its content is whatever was there before. `None` when all are taken.
@@ -206,6 +224,29 @@ mod tests {
         pool.free(slots[1]);
         assert_eq!(pool.alloc(), Some(slots[1]));
         assert_eq!(pool.alloc(), None);
+    }
+
+    #[test]
+    fn a_pool_that_becomes_larger_keeps_what_is_taken() {
+        let mut pool = Pool::new(4096, 3);
+        let slots: Vec<_> = std::iter::from_fn(|| pool.alloc()).collect();
+        slots.iter().zip(1..).for_each(|(&slot, mark)| pool.bytes_mut(slot).fill(mark));
+        pool.swap(slots[0], slots[2]);
+        pool.free(slots[1]);
+        pool.enlarge(5);
+        pool.enlarge(4);
+        assert_eq!((pool.slot_count(), pool.free_count(), pool.region().len()), (5, 3, 5 * 4096));
+        assert!(pool.bytes(slots[0]).as_ptr().addr().is_multiple_of(4096));
+        assert!(pool.bytes(slots[0]).iter().all(|&byte| byte == 3));
+        assert!(pool.bytes(slots[2]).iter().all(|&byte| byte == 1));
+        assert_eq!(pool.alloc(), Some(slots[1]), "those that were there come first");
+        let new = [pool.alloc().expect("one of five"), pool.alloc().expect("the last")];
+        assert!(
+            new.iter().all(|&slot| !slots.contains(&slot) && pool.bytes(slot).iter().all(|&byte| byte == 0))
+        );
+        assert_eq!(pool.alloc(), None);
+        slots.into_iter().chain(new).for_each(|slot| pool.free(slot));
+        assert_eq!(pool.free_count(), 5);
     }
 
     #[test]

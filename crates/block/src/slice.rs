@@ -89,6 +89,14 @@ impl<D> Slice<D> {
         Self::new(inner, Vec::new())
     }
 
+    /// From now on it is these parts of the members; what is where does not change for what it was. Nothing
+    /// may be in flight.
+    pub fn extend_to(&mut self, extents: Vec<Extent>) {
+        assert!(self.cut.is_empty(), "something is in flight");
+        self.is_whole = extents.iter().all(|&extent| extent == Extent::WHOLE);
+        self.extents = extents;
+    }
+
     /// The set that it is a slice of.
     pub fn inner(&self) -> &D {
         &self.inner

@@ -286,6 +286,10 @@ impl<D: Membership> Membership for Counting<D> {
         self.inner.install(dev, member)
     }
 
+    fn measure(&mut self) {
+        self.inner.measure();
+    }
+
     fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
         self.inner.wake_fd()
     }

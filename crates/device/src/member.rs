@@ -93,7 +93,7 @@ impl Member {
         self.kind
     }
 
-    /// Size when it was opened.
+    /// Size when it was opened, or [measured](Members::measure) since.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -190,6 +190,14 @@ impl Members {
     /// Size of a member in bytes; 0 if it is absent.
     pub fn size_bytes(&self, dev: DevIndex) -> u64 {
         self.get(dev).map_or(0, Member::size_bytes)
+    }
+
+    /// Looks which members have become larger since they were opened.
+    pub fn measure(&mut self) {
+        for member in self.list.iter_mut().flatten() {
+            let now = rustix::fs::seek(member.file(), rustix::fs::SeekFrom::End(0));
+            member.size_bytes = now.map_or(member.size_bytes, |bytes| bytes.max(member.size_bytes));
+        }
     }
 
     /// Opens `path` in the place of `dev`; the old member is closed and unlocked. An index past the end adds

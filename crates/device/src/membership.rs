@@ -25,6 +25,9 @@ pub trait Membership: DeviceSet {
     /// The same with a member that was opened before, and keeps its lock.
     fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError>;
 
+    /// Looks which members have become larger since they were opened: their room is there from now on.
+    fn measure(&mut self);
+
     /// An event that becomes readable when operations complete, for an epoll loop to sleep on;
     /// [`DeviceSet::poll`] makes it unreadable again.
     fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>>;
@@ -51,6 +54,10 @@ impl<D: Membership> Membership for Slice<D> {
         self.inner_mut().install(dev, member)
     }
 
+    fn measure(&mut self) {
+        self.inner_mut().measure();
+    }
+
     fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
         self.inner_mut().wake_fd()
     }
@@ -75,6 +82,10 @@ impl<D: Membership> Membership for Paired<D> {
 
     fn install(&mut self, dev: DevIndex, member: Member) -> Result<(), OpenError> {
         self.inner_mut().install(dev, member)
+    }
+
+    fn measure(&mut self) {
+        self.inner_mut().measure();
     }
 
     fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {

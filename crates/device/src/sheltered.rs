@@ -204,6 +204,10 @@ impl<D: Membership> Membership for Sheltered<D> {
         self.inner.install(dev, member)
     }
 
+    fn measure(&mut self) {
+        self.inner.measure();
+    }
+
     fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
         self.inner.wake_fd()
     }

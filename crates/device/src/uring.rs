@@ -141,8 +141,8 @@ impl UringSet {
     /// Starts a ring that transfers straight from and to `pool`.
     ///
     /// # Safety
-    /// - `pool` must not be dropped, nor replaced through a `&mut` (its memory freed), before the set is
-    ///   dropped. Moving the `Pool` value itself is fine, its memory stays.
+    /// - `pool` must not be dropped, enlarged, nor replaced through a `&mut` (its memory freed), before the
+    ///   set is dropped. Moving the `Pool` value itself is fine, its memory stays.
     /// - Between the submission of an operation and its completion, its slot is neither read nor written.
     ///
     /// That only this pool is used with the set is checked.

@@ -20,6 +20,7 @@ pub use remote::RemoteVolume;
 
 use crate::{VolumeError, VolumeRequest};
 use block::{Interleave, Share};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
 /// What [`flag`] stands on.
@@ -68,10 +69,31 @@ pub struct ExtentsAsk {
     pub answer: mpsc::SyncSender<Vec<(u64, bool)>>,
 }
 
-/// What a volume is like; it does not change while it is served.
+/// How large a volume is, for all threads that serve it: it may become larger meanwhile.
+#[derive(Debug)]
+pub struct Size(AtomicU64);
+
+impl Size {
+    /// So many bytes.
+    pub fn new(bytes: u64) -> Self {
+        Self(AtomicU64::new(bytes))
+    }
+
+    /// How many it is now.
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// It is so many from now on. The shards must have what is new already.
+    pub fn set(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Release);
+    }
+}
+
+/// What a volume is like; but for its [`Size`] that does not change while it is served.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// How its addresses go to shards.
+    /// How its addresses go to shards, at first.
     pub map: Interleave,
     /// See [`crate::Volume::chunk_bytes`].
     pub chunk_bytes: usize,

@@ -40,7 +40,7 @@ mod volume;
 
 pub use command::Command;
 pub use crossing::{
-    Answer, Ask, Bell, Buffer, ExtentsAsk, Landing, RemoteVolume, SOCKET_BUFFERS_BYTES, Shape,
+    Answer, Ask, Bell, Buffer, ExtentsAsk, Landing, RemoteVolume, SOCKET_BUFFERS_BYTES, Shape, Size,
 };
 pub use desk::{ConnectionId, Context, Counters, Desk};
 pub use export::Export;

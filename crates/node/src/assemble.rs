@@ -27,16 +27,26 @@ pub struct Assembled {
 impl Locked {
     /// Assembles the array.
     pub fn assemble(self, options: EngineOptions, driver: DriverOptions) -> Result<Assembled, Error> {
+        let options = options.of_shard(&self.found.superblock().config);
+        self.assemble_each(&|_| options, driver)
+    }
+
+    /// The same with options for each shard.
+    pub fn assemble_each(
+        self,
+        options_of: &(dyn Fn(u16) -> EngineOptions + Sync),
+        driver: DriverOptions,
+    ) -> Result<Assembled, Error> {
         let Self { found, members } = self;
         let shelter = members.shelter().cloned();
         let has_overflowed = || shelter.as_ref().is_some_and(Shelter::has_overflowed);
         let chunk_bytes = found.superblock().config.geometry.chunk_bytes();
-        let options = options.of_shard(&found.superblock().config);
         let jobs: Vec<_> = found.arrangements().map(|one| (one, shown_to(one, &members))).collect();
         let consent = Consent::new(jobs.len());
         let recover = |(arrangement, members): (&Arrangement, Members)| -> Result<_, Failure> {
             let vote = Vote::new(&consent);
-            let slices = arrangement.newest.config.slice_extents();
+            let config = &arrangement.newest.config;
+            let (slices, options) = (config.slice_extents(), options_of(config.shard.index));
             let devices = Parked::new(members, slices.clone(), chunk_bytes, driver).start()?;
             let nonce = fresh::number()?;
             let mut may_write = || vote.agree();

@@ -5,6 +5,7 @@
 //! begun; their progress is polled with [`Request::Status`].
 
 use crate::error::{Error, Silence};
+use crate::grow::Growth;
 use crate::happened::Happened;
 use crate::operate::Steering;
 use crate::status::Status;
@@ -108,6 +109,8 @@ pub enum Request {
         /// Which.
         name: String,
     },
+    /// Take the room of devices that have become larger.
+    Grow,
     /// Parity commit.
     Commit,
     /// Write a checkpoint.
@@ -124,6 +127,11 @@ pub enum Request {
 }
 
 impl Request {
+    /// Whether it is answered while the array grows.
+    pub fn is_answered_anyway(&self) -> bool {
+        matches!(self, Self::Status | Self::Watch | Self::Belongs { .. } | Self::Stop { .. })
+    }
+
     /// Whether what comes of it is on the members afterwards. A device that hangs can be taken out of
     /// service in any case.
     pub fn is_kept(&self) -> bool {
@@ -143,6 +151,7 @@ impl Request {
             | Self::Steer { .. }
             | Self::Clear { .. }
             | Self::Rename { .. }
+            | Self::Grow
             | Self::Commit
             | Self::Checkpoint { .. } => true,
         }
@@ -161,12 +170,15 @@ pub struct Reply {
     /// What happened to it lately.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lately: Option<Vec<Happened>>,
+    /// What it has become.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grown: Option<Box<Growth>>,
 }
 
 impl Reply {
     /// It was done.
     pub fn done() -> Self {
-        Self { error: None, status: None, lately: None }
+        Self { error: None, status: None, lately: None, grown: None }
     }
 
     /// It was not.
@@ -242,6 +254,16 @@ impl Client {
         match self.ask(request)?.error {
             Some(why) => Err(Error::ServerRefuses(why)),
             None => Ok(()),
+        }
+    }
+
+    /// Has it grow; what it has become.
+    pub fn grow(&mut self) -> Result<Growth, Error> {
+        let reply = self.ask(&Request::Grow)?;
+        match (reply.grown, reply.error) {
+            (Some(growth), _) => Ok(*growth),
+            (None, Some(why)) => Err(Error::ServerRefuses(why)),
+            (None, None) => Err(Error::NoStatus { path: self.path.clone() }),
         }
     }
 

@@ -19,6 +19,12 @@ pub type DriverOptions = UringOptions;
 /// Why the driver cannot be started.
 pub type DriverError = RingError;
 
+/// Lets a driver that is at rest work on these slices, and on the room of members that have become larger.
+pub fn extend(devices: &mut Devices, slices: Vec<Extent>) {
+    devices.measure();
+    devices.inner_mut().inner_mut().extend_to(slices);
+}
+
 /// What a driver is started from, on the thread that it is to run on.
 pub struct Parked {
     members: Members,
@@ -83,6 +89,11 @@ impl Idle {
     /// The members.
     pub fn members(&self) -> &Members {
         self.devices.members()
+    }
+
+    /// The array alone, for devices that there are already.
+    pub fn into_array(self) -> Array<()> {
+        self.array
     }
 
     /// Starts the driver anew, on this thread.

@@ -279,6 +279,15 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
+    /// Another device is where a member was that is in use.
+    #[error("{}: leads to another device than the member that is in use", path.display())]
+    LeadsElsewhere {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The array was to grow while it was served, and cannot go on.
+    #[error("the array, which was to grow, cannot be assembled again: {0}")]
+    NotAfterGrowth(Box<Error>),
     /// The directory of the control sockets cannot be used.
     #[error("{}: {source}; set ELASTRIPE_RUN_DIR to a directory of yours", path.display())]
     RunDir {

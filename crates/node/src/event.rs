@@ -1,5 +1,6 @@
 //! What happens to a running array and its members, for the log and for whoever asked.
 
+use crate::grow::Growth;
 use array::{FailCause, HoldUp, MaintenanceReport, WorkKind};
 use block::DevIndex;
 use std::path::PathBuf;
@@ -81,6 +82,13 @@ pub enum Event {
         dev: DevIndex,
         /// The reason that is no more.
         why: HoldUp,
+    },
+    /// The array has grown while it was served.
+    Grown(Box<Growth>),
+    /// The array was to grow while it was served, and has not, or cannot be served any more.
+    NotGrown {
+        /// Why.
+        why: String,
     },
     /// A rebuild or scrub has begun, or goes on after a restart.
     WorkBegan {

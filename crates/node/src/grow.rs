@@ -4,43 +4,88 @@ use crate::driver::{DriverOptions, Parked};
 use crate::error::Error;
 use crate::fresh;
 use crate::not_grown::NotGrown;
-use crate::open::{Force, Incomplete, discover};
+use crate::open::{Force, Incomplete, discover, look_again};
 use crate::open::{Found, Locked, lock, member_name, name_of};
-use array::{Arrangement, AssembleError, GrowError, grow, is_half_grown};
+use array::{Arrangement, AssembleError, EngineOptions, GrowError, check_whole, grow, is_half_grown};
 use block::DevIndex;
-use device::probe;
-use format::ArrayConfig;
+use device::{Members, probe};
+use format::{ArrayConfig, MemberState};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// What an array becomes, or has become.
-#[derive(Clone, Debug)]
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Growth {
     /// What the array is called.
     pub array: String,
-    /// As it was.
-    pub before: ArrayConfig,
+    /// Bytes of the volume as it was.
+    pub volume_bytes_before: u64,
     /// As it is then.
-    pub after: ArrayConfig,
+    pub volume_bytes: u64,
+    /// Bytes used of each data device before.
+    pub device_bytes_before: u64,
+    /// And then.
+    pub device_bytes: u64,
     /// The smallest data device, which decides.
-    pub smallest: (String, PathBuf),
+    pub smallest: String,
+    /// Where it is.
+    pub smallest_path: PathBuf,
     /// Its size.
     pub smallest_bytes: u64,
+    /// How long clients waited, if the array was served meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub waited_ms: Option<u64>,
+}
+
+impl Growth {
+    /// The array has become this.
+    fn to(self, after: &ArrayConfig) -> Self {
+        Self { volume_bytes: after.whole_volume_bytes(), device_bytes: after.whole_main_bytes(), ..self }
+    }
 }
 
 /// What an array would become; nothing is written, and it may be in service.
 pub fn plan_growth(paths: &[PathBuf]) -> Result<Growth, Error> {
-    plan(&discover(paths)?)
+    plan(&discover(paths)?).map(|(growth, _)| growth)
 }
 
 /// Lets an array that nobody serves grow, and leaves it stopped in order. What was cut short before is
 /// brought to its end first; then the array may grow further.
 pub fn grow_array(paths: &[PathBuf]) -> Result<Growth, Error> {
-    let (first, was_half_grown) = grow_once(paths)?;
+    grow_locked(&mut || lock(paths, Force::Never, Incomplete::Refuse))
+}
+
+/// The same, of an array whose members this process has open, where they are, and which was stopped in order.
+pub fn grow_open(paths: &[PathBuf], members: &Members) -> Result<Growth, Error> {
+    grow_locked(&mut || look_again(paths, members.share(), Incomplete::Refuse))
+}
+
+/// Whether an array that runs with these options, each shard with its own, and whose members are like that,
+/// would grow, and run then.
+pub fn check_growth(
+    paths: &[PathBuf],
+    options: &[EngineOptions],
+    states: impl Iterator<Item = MemberState>,
+) -> Result<Growth, Error> {
+    let found = discover(paths)?;
+    check_whole(states).map_err(|error| not_grown(&found, error))?;
+    let (growth, after) = plan(&found)?;
+    let runs = options.iter().zip(0..).try_for_each(|(options, shard)| options.check(&after.sibling(shard)));
+    runs.map_err(|source| Error::Assemble { array: growth.array.clone(), source })?;
+    Ok(growth)
+}
+
+fn grow_locked(lock: &mut dyn FnMut() -> Result<Locked, Error>) -> Result<Growth, Error> {
+    let (first, was_half_grown) = grow_once(lock()?)?;
     if !was_half_grown {
         return Ok(first);
     }
-    match grow_once(paths) {
-        Ok((further, _)) => Ok(Growth { before: first.before, ..further }),
+    match lock().and_then(grow_once) {
+        Ok((further, _)) => Ok(Growth {
+            volume_bytes_before: first.volume_bytes_before,
+            device_bytes_before: first.device_bytes_before,
+            ..further
+        }),
         Err(Error::NotGrown(not_grown)) if is_all_there_is(&not_grown.source) => Ok(first),
         Err(error) => Err(error),
     }
@@ -52,19 +97,18 @@ fn is_all_there_is(error: &GrowError) -> bool {
 }
 
 /// The same once; and whether an attempt had been cut short, so that this one has brought it to its end.
-fn grow_once(paths: &[PathBuf]) -> Result<(Growth, bool), Error> {
-    let Locked { found, members } = lock(paths, Force::Never, Incomplete::Refuse)?;
-    let planned = plan(&found)?;
-    let options = DriverOptions::default();
-    let chunk_bytes = planned.before.geometry.chunk_bytes();
-    let mut devices = Parked::new(members, Vec::new(), chunk_bytes, options).start()?;
+fn grow_once(locked: Locked) -> Result<(Growth, bool), Error> {
+    let Locked { found, members } = locked;
+    let (planned, _) = plan(&found)?;
+    let geometry = found.superblock().config.geometry;
+    let mut devices =
+        Parked::new(members, Vec::new(), geometry.chunk_bytes(), DriverOptions::default()).start()?;
     let nonced = found.arrangements().map(|shard| Ok((shard, fresh::number()?)));
     let shards: Vec<(&Arrangement, u64)> = nonced.collect::<Result<_, Error>>()?;
-    let result = grow(&mut devices, &shards, &mut || Ok(()));
-    match result {
-        Ok((after, _)) => Ok((Growth { after, ..planned }, is_half_grown(&found.shapes()))),
+    match grow(&mut devices, &shards, &mut || Ok(())) {
+        Ok((after, _)) => Ok((planned.to(&after), is_half_grown(&found.shapes()))),
         Err(GrowError::Assemble(AssembleError::MemberFull { dev })) => {
-            let name = member_name(planned.before.geometry.device_count(), dev);
+            let name = member_name(geometry.device_count(), dev);
             let path = found.paths.get(dev.index()).cloned().flatten().unwrap_or_default();
             Err(Error::NoRoom { array: planned.array, name, path })
         }
@@ -72,10 +116,11 @@ fn grow_once(paths: &[PathBuf]) -> Result<(Growth, bool), Error> {
     }
 }
 
-fn plan(found: &Found) -> Result<Growth, Error> {
+/// What it becomes: in words, and the shape of its first shard.
+fn plan(found: &Found) -> Result<(Growth, ArrayConfig), Error> {
     let shapes = found.shapes();
-    let smallest = shapes.iter().min_by_key(|shape| shape.volume_bytes());
-    let before = smallest.map_or(found.superblock().config, |shape| shape.sibling(0));
+    let least = shapes.iter().min_by_key(|shape| shape.volume_bytes());
+    let before = least.map_or(found.superblock().config, |shape| shape.sibling(0));
     let main_count = before.geometry.device_count();
     let mut sizes = Vec::new();
     for (dev, path) in (0u16..).map(DevIndex::new).zip(found.paths.iter().take(main_count)) {
@@ -87,7 +132,18 @@ fn plan(found: &Found) -> Result<Growth, Error> {
     let bytes: Vec<u64> = sizes.iter().map(|(bytes, _)| *bytes).collect();
     let after = array::plan_growth(&shapes, &bytes).map_err(|error| not_grown(found, error))?;
     let (smallest_bytes, smallest) = sizes.into_iter().min_by_key(|(bytes, _)| *bytes).unwrap_or_default();
-    Ok(Growth { array: name_of(found.superblock()), before, after, smallest, smallest_bytes })
+    let growth = Growth {
+        array: name_of(found.superblock()),
+        volume_bytes_before: before.whole_volume_bytes(),
+        volume_bytes: 0,
+        device_bytes_before: before.whole_main_bytes(),
+        device_bytes: 0,
+        smallest: smallest.0,
+        smallest_path: smallest.1,
+        smallest_bytes,
+        waited_ms: None,
+    };
+    Ok((growth.to(&after), after))
 }
 
 fn not_grown(found: &Found, source: GrowError) -> Error {

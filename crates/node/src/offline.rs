@@ -125,6 +125,8 @@ impl Offline {
                 | Event::CalledOff { .. }
                 | Event::Rebuilt(_)
                 | Event::WorkBegan { .. }
+                | Event::Grown(_)
+                | Event::NotGrown { .. }
                 | Event::WorkEnded { .. } => {}
             }
         }

@@ -504,11 +504,7 @@ fn lock_as(
     incomplete: Incomplete<'_>,
     access: Access,
 ) -> Result<Locked, Error> {
-    let mut found = match incomplete {
-        Incomplete::Refuse => discover_all(paths, None)?,
-        Incomplete::RefuseBut(name) => discover_all(paths, Some(name))?,
-        Incomplete::Accept => discover_some(paths)?,
-    };
+    let mut found = discover_for(paths, incomplete)?;
     for arrangement in found.arrangements_mut() {
         (arrangement.dirty_degraded, arrangement.older_state) = match force {
             Force::Never => (DirtyDegraded::Refuse, OlderState::Refuse),
@@ -516,6 +512,32 @@ fn lock_as(
         };
     }
     let mut members = open_patiently(&found.paths, access).map_err(in_use)?;
+    confirm(&mut members, &found)?;
+    Ok(Locked { found, members })
+}
+
+fn discover_for(paths: &[PathBuf], incomplete: Incomplete<'_>) -> Result<Found, Error> {
+    match incomplete {
+        Incomplete::Refuse => discover_all(paths, None),
+        Incomplete::RefuseBut(name) => discover_all(paths, Some(name)),
+        Incomplete::Accept => discover_some(paths),
+    }
+}
+
+/// Looks anew who is who among members that this process has open, and which are at `paths`.
+pub fn look_again(
+    paths: &[PathBuf],
+    mut members: Members,
+    incomplete: Incomplete<'_>,
+) -> Result<Locked, Error> {
+    let found = discover_for(paths, incomplete)?;
+    let open = members.identities();
+    for path in found.paths.iter().flatten() {
+        if !open.contains(&device::identity(path)?) {
+            return Err(Error::LeadsElsewhere { path: path.clone() });
+        }
+    }
+    members.measure();
     confirm(&mut members, &found)?;
     Ok(Locked { found, members })
 }

@@ -6,6 +6,7 @@
 //!
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
+mod growing;
 mod names;
 mod returning;
 mod shared;
@@ -26,6 +27,7 @@ use array::{Engine, HoldUp, MaintenanceReport, NotBack, ReplaceStep, Replacing, 
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Members, Membership as _, OpenError};
 use format::{MemberState, SUPERBLOCK_OFFSETS, Superblock};
+use growing::Growing;
 use serde::{Deserialize, Serialize};
 use shared::SharedSpares;
 use std::collections::BTreeSet;
@@ -100,6 +102,9 @@ pub struct Operator {
     shared: SharedSpares,
     /// Places that got another device since serving began.
     refilled: BTreeSet<DevIndex>,
+    growing: Option<Growing>,
+    /// Why serving cannot go on.
+    failure: Option<Error>,
 }
 
 impl Operator {
@@ -214,7 +219,8 @@ impl Operator {
     pub fn waits_ns(&self) -> Option<u64> {
         let waits = (!self.pending.is_empty() || self.is_letting_go).then_some(WAIT_NS);
         let others = self.succeeding.iter().map(Succeeding::due_in_ns).chain(self.shared.due_in_ns());
-        waits.into_iter().chain(others).min()
+        let growing = self.is_growing().then_some(WAIT_NS);
+        waits.into_iter().chain(others).chain(growing).min()
     }
 
     /// The array as the checks see it.
@@ -388,6 +394,11 @@ impl Operator {
 
     /// Carries out what can be done now, and reports what has happened since the last call.
     pub fn step(&mut self, running: &mut Running, events: &mut Vec<Event>) {
+        if self.is_growing() {
+            // Everything else waits: members stay who they are meanwhile.
+            self.notice(running, events);
+            return self.go_on_growing(running, events);
+        }
         let mut watch = std::mem::take(&mut self.watch);
         watch.look(running, events);
         self.watch = watch;

@@ -222,6 +222,26 @@ pub enum Refusal {
         /// What.
         kind: &'static str,
     },
+    /// The array is growing.
+    #[error("the array is growing; wait until it has grown")]
+    Growing,
+    /// Requests do not end.
+    #[error(
+        "what clients have asked for did not end within {seconds} s, so the array does not grow now; see `status` for members          that hold it up"
+    )]
+    ClientsBusy {
+        /// How long they were waited for.
+        seconds: u64,
+    },
+    /// A member failed before the array had grown.
+    #[error("{names} went out of service, so the array does not grow: `replace` it, and give `grow` again")]
+    NotAllInService {
+        /// Which, by name.
+        names: String,
+    },
+    /// A member in service holds requests up.
+    #[error("a member lacks room or does not answer, so the array does not grow now; see `status`")]
+    HeldUp,
     /// Nothing is there to go on.
     #[error("no scrub is paused")]
     NoScrubPaused,

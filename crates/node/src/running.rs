@@ -10,19 +10,19 @@ mod room;
 
 pub use plant::{Clients, Manner, Plant};
 
-use crate::driver::{Devices, Idle};
+use crate::driver::{Devices, Idle, extend};
 use crate::error::Error;
 use crate::open::worst;
-use crate::volume::{Clock, ServedShard, Use, named};
+use crate::volume::{Clock, Gate, ServedShard, Use, named};
 use array::{
-    ArrayState, Done as EngineDone, Engine, EngineError, MemberErrors, MemberTrouble, Replacing, Seat,
+    Array, ArrayState, Done as EngineDone, Engine, EngineError, MemberErrors, MemberTrouble, Replacing, Seat,
     members_to_fail,
 };
 use block::{DevIndex, Interleave};
 use crew::Crew;
 use device::{DeviceCounters, Member, Members, Membership as _};
 use format::{ArrayConfig, MemberState};
-use front::{Bell, Done, Volume as _};
+use front::{Bell, Done, Size, Volume as _};
 use hand::awake;
 use room::Room;
 use std::sync::Arc;
@@ -48,6 +48,8 @@ enum Place {
 pub struct Running {
     place: Place,
     map: Interleave,
+    /// What the map says of it, for threads that serve clients.
+    size: Arc<Size>,
     clock: Clock,
     orders: Vec<Order>,
     orders_so_far: u64,
@@ -70,7 +72,8 @@ impl Running {
     }
 
     fn of(place: Place, map: Interleave, clock: Clock) -> Self {
-        Self { place, map, clock, orders: Vec::new(), orders_so_far: 0, answers: Vec::new() }
+        let size = Arc::new(Size::new(map.volume_bytes()));
+        Self { place, map, size, clock, orders: Vec::new(), orders_so_far: 0, answers: Vec::new() }
     }
 
     /// Does everything that can be done now, if the shards run here.
@@ -347,6 +350,48 @@ impl Running {
     /// Nanoseconds since serving began.
     pub fn now_ns(&self) -> u64 {
         self.clock.now_ns()
+    }
+
+    /// Opens or closes the gate for clients before all shards.
+    pub fn set_gate(&mut self, gate: Gate) {
+        match &mut self.place {
+            Place::Here(room) => room.shards_mut().iter_mut().for_each(|shard| shard.set_gate(gate)),
+            Place::Threads(crew) => crew.lent_mut().iter_mut().for_each(|shard| shard.set_gate(gate)),
+        }
+    }
+
+    /// Whether the engines have nothing of clients.
+    pub fn is_quiet(&self) -> bool {
+        match &self.place {
+            Place::Here(room) => room.shards().iter().all(ServedShard::is_quiet),
+            Place::Threads(crew) => crew.lent().iter().all(ServedShard::is_quiet),
+        }
+    }
+
+    /// Whether they have nothing at all, and their devices neither.
+    pub fn is_at_rest(&self) -> bool {
+        match &self.place {
+            Place::Here(room) => room.shards().iter().all(ServedShard::is_at_rest),
+            Place::Threads(crew) => crew.lent().iter().all(ServedShard::is_at_rest),
+        }
+    }
+
+    /// The shards, which are at rest, go on as these, in order, which were assembled meanwhile and may have
+    /// become larger.
+    pub fn go_on_as(&mut self, arrays: Vec<Array<()>>) -> Result<(), Error> {
+        let shapes = arrays.iter().map(|array| &array.engine_ref().store().config);
+        let map = ArrayConfig::interleave_of(shapes).expect("an array has a shard");
+        for (shard, array) in arrays.into_iter().enumerate() {
+            let slices = array.engine_ref().store().config.slice_extents();
+            self.with_devices(shard, move |devices| extend(devices, slices))?;
+            match &mut self.place {
+                Place::Here(room) => room.shards_mut()[shard].go_on_as(array),
+                Place::Threads(crew) => crew.lent_mut()[shard].go_on_as(array),
+            }
+        }
+        self.map = map;
+        self.size.set(map.volume_bytes());
+        Ok(())
     }
 
     /// Stops the array in order: every shard, also when one of them could not be.

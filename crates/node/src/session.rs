@@ -342,6 +342,8 @@ impl Offline {
                 | Event::HoldUpEnded { .. }
                 | Event::CameBack { .. }
                 | Event::Succeeded { .. }
+                | Event::Grown(_)
+                | Event::NotGrown { .. }
                 | Event::Replaced { .. } => None,
             })
         })?
@@ -367,6 +369,8 @@ impl Offline {
                 | Event::HoldUpEnded { .. }
                 | Event::CameBack { .. }
                 | Event::Succeeded { .. }
+                | Event::Grown(_)
+                | Event::NotGrown { .. }
                 | Event::Replaced { .. } => None,
             })
         })

@@ -2,6 +2,7 @@
 //! spares, and the log.
 
 mod drives;
+mod growing;
 mod opening;
 mod report;
 mod users;
@@ -20,7 +21,6 @@ use crate::notify::Watchdog;
 use crate::open::member_name;
 use crate::operate::Operator;
 use crate::reactions::Reactions;
-use crate::refusal::Refusal;
 use crate::registry::ControlSocket;
 use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
@@ -78,6 +78,8 @@ enum Wait {
     Tag(u64),
     /// A replacement taking this place.
     Place(DevIndex),
+    /// The array that grows.
+    Growth,
     /// The end of serving, if no clients are connected when this turn is over, or whatever they do.
     StopAsked {
         /// Whatever they do.
@@ -284,9 +286,7 @@ impl Steward {
     }
 
     fn carry_out(&mut self, request: Request, running: &mut Running) -> Result<Outcome, Error> {
-        if self.operator.is_read_only() && request.is_kept() {
-            return Err(Refusal::ServedReadOnly.into());
-        }
+        self.check_may_ask(&request)?;
         match request {
             Request::Status => Ok(Outcome::Answer(self.asked_status(running))),
             Request::Watch => {
@@ -338,6 +338,7 @@ impl Steward {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
             }
             Request::Rename { name } => self.rename(running, name),
+            Request::Grow => self.grow(running),
             Request::Commit => {
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.commit(tag)))))
             }
@@ -366,6 +367,9 @@ impl Steward {
 
     fn answer_waiting(&mut self, running: &mut Running) {
         for done in running.take_control_answers() {
+            if self.operator.hears(&done) {
+                continue;
+            }
             let reply = match done.result {
                 Ok(()) => Reply::done(),
                 Err(error) => Reply::refused(running.named(error).to_string()),
@@ -460,6 +464,9 @@ impl Steward {
             .look(running, &mut |level, device, text| reactions.note(level, "suspended", device, text));
         self.report_errors(running);
         self.name_drives(running);
+        if let Some(error) = self.operator.take_failure() {
+            self.give_up(error);
+        }
     }
 
     /// Before the array is stopped: a device that is taking over from a member does so to the end, others are
@@ -515,7 +522,9 @@ impl Steward {
     }
 
     fn flow(&mut self) -> Flow {
-        if std::mem::take(&mut self.stopping) {
+        // Without an array that can go on there is nothing to wait for.
+        let may_stop = self.operator.may_stop() || self.failure.is_some();
+        if may_stop && std::mem::take(&mut self.stopping) {
             match self.stop() {
                 Flow::Stop => return Flow::Stop,
                 Flow::Continue | Flow::Rewatch => {}

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::open::member_name;
 use array::{Array, Done as EngineDone, Engine, EngineError, Located};
-use block::{DeviceSet, Durability, Lcn, Pool, Slot};
+use block::{DevIndex, DeviceSet, Durability, Lcn, Pool, Slot};
 use front::{Done, Volume, VolumeError, VolumeRequest, add_extent};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,6 +19,26 @@ pub enum Use {
     ReadWrite,
     /// Reads; writes are refused.
     ReadOnly,
+}
+
+/// Whether requests of clients reach the engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gate {
+    /// They do.
+    Open,
+    /// Those that come wait; those that are with the engine go on.
+    Closed,
+    /// They wait, and the engine, which was stopped in order, does nothing: others may work on the members.
+    Resting,
+    /// They are refused: the engine was stopped, and will not go on.
+    Over,
+}
+
+/// A request that waits before the gate.
+struct Held {
+    tag: u64,
+    request: VolumeRequest,
+    slots: Vec<Slot>,
 }
 
 /// Counts nanoseconds since serving began.
@@ -52,6 +72,11 @@ pub struct ServedShard<D> {
     lent: Vec<(u64, [Slot; 2])>,
     /// Zeroing requests that wait for slots.
     waiting: VecDeque<Zeroing>,
+    gate: Gate,
+    /// Requests that wait before it, in the order in which they came.
+    held: VecDeque<Held>,
+    /// Requests of clients that the engine has not answered.
+    under_way: usize,
     /// What zeroing requests name that need no slots.
     unused: [Slot; 2],
     /// Requests have come since it was last driven, or there was more to do then: the engine's time is
@@ -70,8 +95,7 @@ struct Zeroing {
 impl<D> ServedShard<D> {
     /// Serves `array`; `wake` becomes readable when device operations have completed.
     pub fn new(mut array: Array<D>, clock: Clock, wake: Option<OwnedFd>, usage: Use) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        array.engine().set_unix_time(now);
+        array.engine().set_unix_time(unix_s());
         let mut slots = Vec::new();
         assert!(array.engine().take_slots(2, &mut slots), "a pool that nobody uses yet has slots");
         let unused = [slots[0], slots[1]];
@@ -85,6 +109,9 @@ impl<D> ServedShard<D> {
             control: Vec::new(),
             lent: Vec::new(),
             waiting: VecDeque::new(),
+            gate: Gate::Open,
+            held: VecDeque::new(),
+            under_way: 0,
             unused,
             busy: false,
         }
@@ -93,11 +120,52 @@ impl<D> ServedShard<D> {
     /// The same shard with other devices, or with what stands for them while it is lent to another thread;
     /// and those it had.
     pub fn with_devices<E>(self, devices: E) -> (ServedShard<E>, D) {
-        let Self { array, clock, wake, usage, early, answers, control, lent, waiting, unused, busy } = self;
+        let Self { array, clock, wake, usage, early, answers, control, .. } = self;
         let (array, old) = array.with_devices(devices);
-        let other =
-            ServedShard { array, clock, wake, usage, early, answers, control, lent, waiting, unused, busy };
+        let Self { lent, waiting, gate, held, under_way, unused, busy, .. } = self;
+        let other = ServedShard {
+            array,
+            clock,
+            wake,
+            usage,
+            early,
+            answers,
+            control,
+            lent,
+            waiting,
+            gate,
+            held,
+            under_way,
+            unused,
+            busy,
+        };
         (other, old)
+    }
+
+    /// Opens or closes the gate for clients. Those that wait before it go on, or are refused, when the shard
+    /// is driven next.
+    pub fn set_gate(&mut self, gate: Gate) {
+        self.gate = gate;
+    }
+
+    /// Whether the engine has nothing of clients.
+    pub fn is_quiet(&self) -> bool {
+        self.under_way == 0
+    }
+
+    /// Whether the engine has nothing at all, and its devices neither.
+    pub fn is_at_rest(&self) -> bool {
+        let engine = self.engine_ref();
+        let members = (0u16..).map(DevIndex::new).take(engine.health().members().len());
+        self.is_quiet() && engine.is_idle() && members.map(|dev| engine.in_flight(dev)).sum::<u32>() == 0
+    }
+
+    /// The shard goes on as `next`, which was assembled since this one came to rest; the slots that requests
+    /// hold stay theirs.
+    pub fn go_on_as(&mut self, next: Array<()>) {
+        self.array.go_on_as(next);
+        self.set_now();
+        self.array.engine().set_unix_time(unix_s());
     }
 
     /// The engine.
@@ -155,8 +223,12 @@ impl<D> ServedShard<D> {
 }
 
 impl<D: DeviceSet> ServedShard<D> {
-    /// Stops the array in order.
+    /// Stops the array in order, unless it was already.
     pub fn stop(&mut self) -> Result<(), Error> {
+        match self.gate {
+            Gate::Open | Gate::Closed => {}
+            Gate::Resting | Gate::Over => return Ok(()),
+        }
         let clock = self.clock;
         let stopped = self.array.stop_by(&mut || clock.now_ns());
         stopped.map_err(|error| Error::Stopping(Box::new(self.named(error))))
@@ -189,6 +261,65 @@ impl<D: DeviceSet> ServedShard<D> {
         }
     }
 
+    /// Hands a request to the engine.
+    #[inline]
+    fn begin(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
+        if !self.busy {
+            // The first request after a pause: idle times count from now.
+            self.set_now();
+            self.busy = true;
+        }
+        let refused = self.usage == Use::ReadOnly;
+        self.under_way += 1;
+        let engine = self.array.engine();
+        match request {
+            VolumeRequest::Read { offset_bytes, length_bytes } => {
+                engine.read(tag, offset_bytes, length_bytes, slots)
+            }
+            VolumeRequest::Flush => engine.flush(tag),
+            VolumeRequest::Cache { .. } => self.end_early(tag, Ok(())),
+            VolumeRequest::Write { .. }
+            | VolumeRequest::Discard { .. }
+            | VolumeRequest::WriteZeroes { .. }
+                if refused =>
+            {
+                self.end_early(tag, Err(VolumeError::ReadOnly));
+            }
+            VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
+                engine.write(tag, offset_bytes, length_bytes, slots, durability);
+            }
+            // Space is promised by the size of the volume, not by what is allocated: punching takes nothing
+            // away.
+            VolumeRequest::Discard { offset_bytes, length_bytes, durability }
+            | VolumeRequest::WriteZeroes { offset_bytes, length_bytes, durability, punch: _ } => {
+                self.zero(tag, offset_bytes, length_bytes, durability);
+            }
+        }
+    }
+
+    /// Something was over at once.
+    fn end_early(&mut self, tag: u64, result: Result<(), VolumeError>) {
+        self.under_way -= 1;
+        self.early.push(Done { tag, result });
+    }
+
+    /// Lets those through that waited before the gate, if it is open again, or refuses them if it will not
+    /// be.
+    fn let_through(&mut self) {
+        match self.gate {
+            Gate::Open => {
+                for Held { tag, request, slots } in std::mem::take(&mut self.held) {
+                    self.begin(tag, request, &slots);
+                }
+            }
+            Gate::Over => {
+                let refused = |Held { tag, .. }| Done { tag, result: Err(VolumeError::Shutdown) };
+                self.early.extend(self.held.drain(..).map(refused));
+            }
+            Gate::Closed | Gate::Resting => {}
+        }
+    }
+
     fn retry_waiting(&mut self) {
         while let Some(&zeroing) = self.waiting.front() {
             if !self.start_zero(zeroing) {
@@ -206,6 +337,7 @@ impl<D: DeviceSet> ServedShard<D> {
                 self.control.push(answer);
                 continue;
             }
+            self.under_way -= 1;
             if let Some(at) = self.lent.iter().position(|&(tag, _)| tag == answer.tag) {
                 let (_, slots) = self.lent.swap_remove(at);
                 slots.into_iter().for_each(|slot| self.array.engine().pool().free(slot));
@@ -213,6 +345,11 @@ impl<D: DeviceSet> ServedShard<D> {
             done.push(Done { tag: answer.tag, result: answer.result.map_err(volume_error) });
         }
     }
+}
+
+/// What the wall clock shows, in seconds since 1970.
+fn unix_s() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// An error of the engine with the member's name, as operators know it.
@@ -266,42 +403,22 @@ impl<D: DeviceSet> Volume for ServedShard<D> {
         self.array.engine().pool()
     }
 
+    #[inline]
     fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
-        if !self.busy {
-            // The first request after a pause: idle times count from now.
-            self.set_now();
-            self.busy = true;
+        // Those that came before go first.
+        if self.gate != Gate::Open || !self.held.is_empty() {
+            return self.held.push_back(Held { tag, request, slots: slots.to_vec() });
         }
-        let refused = self.usage == Use::ReadOnly;
-        let engine = self.array.engine();
-        match request {
-            VolumeRequest::Read { offset_bytes, length_bytes } => {
-                engine.read(tag, offset_bytes, length_bytes, slots)
-            }
-            VolumeRequest::Flush => engine.flush(tag),
-            VolumeRequest::Cache { .. } => self.early.push(Done { tag, result: Ok(()) }),
-            VolumeRequest::Write { .. }
-            | VolumeRequest::Discard { .. }
-            | VolumeRequest::WriteZeroes { .. }
-                if refused =>
-            {
-                self.early.push(Done { tag, result: Err(VolumeError::ReadOnly) });
-            }
-            VolumeRequest::Write { offset_bytes, length_bytes, durability } => {
-                engine.write(tag, offset_bytes, length_bytes, slots, durability);
-            }
-            // Space is promised by the size of the volume, not by what is allocated: punching takes nothing
-            // away.
-            VolumeRequest::Discard { offset_bytes, length_bytes, durability }
-            | VolumeRequest::WriteZeroes { offset_bytes, length_bytes, durability, punch: _ } => {
-                self.zero(tag, offset_bytes, length_bytes, durability);
-            }
-        }
+        self.begin(tag, request, slots);
     }
 
     fn drive(&mut self, done: &mut Vec<Done>) {
         self.set_now();
+        self.let_through();
         done.append(&mut self.early);
+        if self.gate == Gate::Resting || self.gate == Gate::Over {
+            return;
+        }
         self.retry_waiting();
         self.busy = false;
         for _ in 0..TURNS_MAX {
@@ -314,11 +431,21 @@ impl<D: DeviceSet> Volume for ServedShard<D> {
     }
 
     fn idle_for(&self) -> Option<u64> {
+        let is_let_through = match self.gate {
+            Gate::Open | Gate::Over => !self.held.is_empty(),
+            Gate::Closed | Gate::Resting => false,
+        };
+        if is_let_through || !self.early.is_empty() || !self.control.is_empty() {
+            return Some(0);
+        }
+        if self.gate == Gate::Resting || self.gate == Gate::Over {
+            return None;
+        }
         let engine = self.array.engine_ref();
         // Asked of the engine itself, at the moment of going to sleep: whatever was started since it was
         // last driven counts.
         let zeroes = !self.waiting.is_empty() && engine.has_slots(2);
-        if engine.wants_pump() || zeroes || !self.early.is_empty() || !self.control.is_empty() {
+        if engine.wants_pump() || zeroes {
             return Some(0);
         }
         let now_ns = self.now_ns();

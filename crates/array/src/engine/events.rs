@@ -120,6 +120,12 @@ impl Events {
         self.0.push_back(event);
     }
 
+    /// Those come first.
+    pub(super) fn come_after(&mut self, before: Self) {
+        let own = std::mem::replace(self, before);
+        own.0.into_iter().for_each(|event| self.push(event));
+    }
+
     /// Whether there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -150,6 +150,11 @@ pub(super) struct Maintenance {
 }
 
 impl Maintenance {
+    /// It goes on from that of another engine: what the last work found is remembered.
+    pub fn inherit(&mut self, before: &Self) {
+        self.last = before.last;
+    }
+
     /// A replacement has taken the place of a failed member: rebuild onto it. Answered when the array is
     /// whole again.
     pub fn rebuild(&mut self, core: &mut Core, tag: u64, dev: DevIndex, serial: u32) {

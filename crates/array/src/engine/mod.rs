@@ -114,6 +114,7 @@ mod events;
 mod flights;
 mod flush;
 mod history;
+mod inherit;
 mod job;
 mod lock;
 mod lost;

@@ -105,6 +105,11 @@ impl Core {
         self.reads.pages.slots = (0..wanted).map_while(|_| self.pool.alloc()).collect();
     }
 
+    /// Gives them back; no page is being read.
+    pub(super) fn give_page_buffers(&mut self) {
+        self.reads.pages.slots.drain(..).for_each(|slot| self.pool.free(slot));
+    }
+
     /// Grants a stripe now, or not at all: somebody has it, or its page is not in memory. Whoever is refused
     /// may wait for it.
     #[inline]

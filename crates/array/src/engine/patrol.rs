@@ -124,8 +124,24 @@ impl Core {
 impl Patrol {
     /// With a buffer for each walker.
     pub(super) fn new(pool: &mut Pool) -> Self {
-        let slots = (0..WALKERS_MAX).map_while(|_| pool.alloc()).collect();
-        Self { slots, round: None, next_ns: None, begun: 0, clean_since: 0 }
+        let mut patrol = Self { slots: Vec::new(), round: None, next_ns: None, begun: 0, clean_since: 0 };
+        patrol.take_buffers(pool);
+        patrol
+    }
+
+    /// Takes the buffers of its walkers.
+    pub(super) fn take_buffers(&mut self, pool: &mut Pool) {
+        self.slots.extend((0..WALKERS_MAX).map_while(|_| pool.alloc()));
+    }
+
+    /// Gives them back; no round is under way.
+    pub(super) fn give_buffers(&mut self, pool: &mut Pool) {
+        self.slots.drain(..).for_each(|slot| pool.free(slot));
+    }
+
+    /// Its rounds go on from those of another engine's: which have been, and when the next is due.
+    pub(super) fn inherit(&mut self, before: &Self) {
+        (self.next_ns, self.begun, self.clean_since) = (before.next_ns, before.begun, before.clean_since);
     }
 
     /// Rounds begun since assembly, and how many of those had begun when the last one that left nothing bad

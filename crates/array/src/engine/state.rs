@@ -43,12 +43,11 @@ impl Core {
         }
         let slot_count = options.slot_count(&parts.store.config, parts.scheme.class_count());
         let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
-        let zero_slot = pool.alloc().expect("a new pool is zeroed and has slots");
-        parts.scheme.take_buffers(&parts.store, &mut pool);
         let copies = parts.store.config.geometry.parity_count() + 1;
         let (members, main_count) = (parts.health.members().len(), parts.store.main_count());
-        let slots_max = FRAMES_SET_ASIDE * copies + 2 * members;
-        let slots: Vec<Slot> = (0..slots_max).map_while(|_| pool.alloc()).collect();
+        let mut set_aside = SetAside::new(FRAMES_SET_ASIDE * copies + 2 * members, &mut pool);
+        parts.scheme.take_buffers(&parts.store, &mut pool);
+        set_aside.fill(&mut pool);
         let retired = Seq::new(parts.journal.next_seq().get() - 1);
         let mut core = Self {
             cache: Cache::new(&options, &parts.store.config, parts.scheme.class_count()),
@@ -68,7 +67,7 @@ impl Core {
             options,
             now_ns: 0,
             pool,
-            set_aside: SetAside { zero_slot, slots, slots_max },
+            set_aside,
             requests: Slab::default(),
             locks: Locks::default(),
             queue: WriteQueue::default(),
@@ -229,6 +228,26 @@ impl Core {
                 self.store.table.unpin(self.store.table.page_of(stripe));
             }
         }
+    }
+}
+
+impl SetAside {
+    /// A chunk of zeros, and none yet of so many for metadata.
+    pub(super) fn new(slots_max: usize, pool: &mut Pool) -> Self {
+        let zero_slot = pool.alloc().expect("the pool was made with room for it");
+        pool.bytes_mut(zero_slot).fill(0);
+        Self { zero_slot, slots: Vec::new(), slots_max }
+    }
+
+    /// Takes those for metadata.
+    pub(super) fn fill(&mut self, pool: &mut Pool) {
+        self.slots.extend((self.slots.len()..self.slots_max).map_while(|_| pool.alloc()));
+    }
+
+    /// Gives them back.
+    pub(super) fn give_back(&mut self, pool: &mut Pool) {
+        pool.free(self.zero_slot);
+        self.slots.drain(..).for_each(|slot| pool.free(slot));
     }
 }
 

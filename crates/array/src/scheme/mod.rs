@@ -252,9 +252,13 @@ pub trait Scheme: Send {
     /// The options it runs with, which [`SchemeOptions::check`] accepts; told once, after recovery.
     fn configure(&mut self, _store: &Store, _options: &SchemeOptions) {}
 
-    /// Takes the buffers that are its own from a new pool, which has room for them
-    /// (`SchemeOptions::cache_slots`); told once, after [`Scheme::configure`].
+    /// Takes the buffers that are its own from a pool that has room for them (`SchemeOptions::cache_slots`);
+    /// told after [`Scheme::configure`].
     fn take_buffers(&mut self, _store: &Store, _pool: &mut Pool) {}
+
+    /// Gives back all the buffers that it has, and forgets what is in them; no plan is under way. Told before
+    /// [`Scheme::take_buffers`] is told of another pool, or before the end.
+    fn give_buffers(&mut self, _pool: &mut Pool) {}
 
     /// Memory besides the table.
     fn memory(&self) -> SchemeMemory {

@@ -40,18 +40,12 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
             let devices = client.status()?.devices;
             plan_growth(&devices.into_iter().filter_map(|device| device.path).collect::<Vec<_>>())?
         }
-        Reach::Server(_) => {
-            return Err(Failure::new(format!(
-                "{}: its array is being served, and grows only while nobody serves it: `stop` it, `grow` it, and `serve` it again; \
-                 clients see the new size when they connect",
-                arguments.paths.first().map_or_else(String::new, |path| path.display().to_string())
-            )));
-        }
+        Reach::Server(mut client) => client.grow()?,
         Reach::Nobody if arguments.dry_run => plan_growth(&paths)?,
         Reach::Nobody => grow_array(&paths)?,
     };
     if arguments.json {
-        output::line(serde_json::to_string_pretty(&as_json(&growth, arguments.dry_run))?);
+        output::line(serde_json::to_string_pretty(&as_json(&growth, arguments.dry_run)?)?);
     } else {
         describe(&growth, arguments.dry_run);
     }
@@ -76,38 +70,37 @@ fn refuse_added(paths: &[PathBuf]) -> Result<(), Failure> {
     }
 }
 
-fn as_json(growth: &Growth, dry_run: bool) -> serde_json::Value {
-    let Growth { array, before, after, smallest: (name, path), smallest_bytes } = growth;
-    serde_json::json!({
-        "array": array,
-        "dry_run": dry_run,
-        "volume_bytes_before": before.whole_volume_bytes(),
-        "volume_bytes": after.whole_volume_bytes(),
-        "device_bytes_before": before.whole_main_bytes(),
-        "device_bytes": after.whole_main_bytes(),
-        "smallest": name,
-        "smallest_path": path,
-        "smallest_bytes": smallest_bytes,
-    })
+fn as_json(growth: &Growth, dry_run: bool) -> Result<serde_json::Value, Failure> {
+    let mut value = serde_json::to_value(growth)?;
+    value["dry_run"] = dry_run.into();
+    Ok(value)
 }
 
 fn describe(growth: &Growth, dry_run: bool) {
-    let Growth { array, before, after, smallest: (name, path), smallest_bytes } = growth;
-    let (old, new) = (before.whole_volume_bytes(), after.whole_volume_bytes());
+    let (old, new) = (growth.volume_bytes_before, growth.volume_bytes);
     let (would, volume) = if dry_run { ("would grow", "would be") } else { ("has grown", "is") };
     output::line(format_args!(
-        "array {array} {would} by {}: its volume {volume} {}, before {}",
+        "array {} {would} by {}: its volume {volume} {}, before {}",
+        growth.array,
         show_size(new.saturating_sub(old)),
         show_size(new),
         show_size(old)
     ));
     output::line(format_args!(
-        "  of each data device {} are used, before {}; the smallest is {name} ({}) with {}",
-        show_size(after.whole_main_bytes()),
-        show_size(before.whole_main_bytes()),
-        path.display(),
-        show_size(*smallest_bytes)
+        "  of each data device {} are used, before {}; the smallest is {} ({}) with {}",
+        show_size(growth.device_bytes),
+        show_size(growth.device_bytes_before),
+        growth.smallest,
+        growth.smallest_path.display(),
+        show_size(growth.smallest_bytes)
     ));
+    if let Some(waited_ms) = growth.waited_ms {
+        output::line(format_args!(
+            "  it is being served: what clients asked waited for {}.{:03} s; they see the new size when they connect",
+            waited_ms / 1000,
+            waited_ms % 1000
+        ));
+    }
     if dry_run {
         output::line("  nothing was written");
     }

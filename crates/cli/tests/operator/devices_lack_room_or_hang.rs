@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Something mounted on a directory; gone when dropped.
-struct Mount {
+pub struct Mount {
     at: PathBuf,
     servers: Vec<Child>,
 }
@@ -32,7 +32,7 @@ fn signal(child: &Child, name: &str) {
 }
 
 /// A file system of so many bytes on `at`; `None`, said loudly, where that is not permitted.
-fn small_file_system(at: &Path, size: &str) -> Option<Mount> {
+pub fn small_file_system(at: &Path, size: &str) -> Option<Mount> {
     fs::create_dir(at).unwrap();
     let args = ["-t", "tmpfs", "-o", &format!("size={size}"), "none"];
     let mounted = Command::new("mount").args(args).arg(at).stderr(Stdio::null()).status();

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// A file in memory behind `path` of which the rig's owner can have every further write refused (EPERM).
-fn sealable(rig: &Rig, name: &str) -> OwnedFd {
+pub fn sealable(rig: &Rig, name: &str) -> OwnedFd {
     let file = memfd_create(name, MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC).unwrap();
     ftruncate(&file, 32 << 20).unwrap();
     let own = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());

@@ -10,10 +10,10 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The least of a client.
-struct Client(BufReader<UnixStream>);
+pub struct Client(BufReader<UnixStream>);
 
 impl Client {
-    fn connect(socket: &Path) -> Self {
+    pub fn connect(socket: &Path) -> Self {
         let stream = UnixStream::connect(socket).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         Self(BufReader::new(stream))
@@ -51,7 +51,7 @@ impl Client {
         self.answer()
     }
 
-    fn says(&mut self, words: &str) -> String {
+    pub fn says(&mut self, words: &str) -> String {
         let words: Vec<&[u8]> = words.split(' ').map(str::as_bytes).collect();
         self.ask(&words).map_or("nothing".to_owned(), |bytes| String::from_utf8_lossy(&bytes).into_owned())
     }

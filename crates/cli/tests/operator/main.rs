@@ -4,6 +4,7 @@
 
 mod arrays_are_found;
 mod arrays_grow;
+mod arrays_grow_in_service;
 mod arrays_have_names;
 mod arrays_of_before;
 mod bad_input_changes_nothing;

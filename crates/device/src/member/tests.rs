@@ -183,3 +183,22 @@ fn probe_describes_what_is_there() {
     std::fs::write(&path, b"tiny").unwrap();
     assert_eq!(probe(&path).unwrap().size_bytes, 4);
 }
+
+#[test]
+fn a_member_that_has_become_larger_is_measured_when_it_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = file(&directory, "a");
+    let (mut members, dev) =
+        (Members::open(&[Some(path.clone())], OpenOptions::default()).unwrap(), DevIndex::new(0));
+    let resize = |bytes| File::options().write(true).open(&path).unwrap().set_len(bytes).unwrap();
+    resize(2 * SIZE);
+    assert_eq!(members.write_now(dev, SIZE, &[1; 4096]), Err(IoFault::Short));
+    let mut shared = members.share();
+    shared.measure();
+    assert_eq!((members.size_bytes(dev), shared.size_bytes(dev)), (SIZE, 2 * SIZE));
+    shared.write_now(dev, SIZE, &[1; 4096]).unwrap();
+    // What is on one that has shrunk is still asked for, and reported as missing by whoever reads it.
+    resize(SIZE);
+    shared.measure();
+    assert_eq!(shared.size_bytes(dev), 2 * SIZE);
+}

@@ -54,6 +54,10 @@ impl Membership for UringSet {
         self.admit(dev, &path)
     }
 
+    fn measure(&mut self) {
+        self.members.measure();
+    }
+
     fn wake_fd(&mut self) -> io::Result<BorrowedFd<'_>> {
         if self.wake.is_none() {
             let event = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;

@@ -1,11 +1,11 @@
 //! The side of the sockets.
 
 use super::lane::Lane;
-use super::{Answer, Ask, BUFFER_BYTES, Bell, Buffer, Landing, Shape};
+use super::{Answer, Ask, BUFFER_BYTES, Bell, Buffer, Landing, Shape, Size};
 use crate::extents::weave_extents;
 use crate::{Done, Volume, VolumeError, VolumeRequest};
 use block::slab::{Key, Slab};
-use block::{Fan, Place, Pool, Share, Slot};
+use block::{Fan, Interleave, Place, Pool, Share, Slot};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,6 +25,7 @@ struct Flight {
 /// A volume whose shards other threads run; see the module's documentation.
 pub struct RemoteVolume {
     shape: Shape,
+    size: Arc<Size>,
     pool: Pool,
     lanes: Vec<Lane>,
     /// Of each shard, the lane to the thread that runs it.
@@ -41,13 +42,14 @@ pub struct RemoteVolume {
 }
 
 impl RemoteVolume {
-    /// A volume whose shards are nowhere yet: each is to be on a thread that [`RemoteVolume::connect`] is
-    /// told of before there are requests.
-    pub fn new(shape: Shape) -> io::Result<Self> {
+    /// A volume, of that size at any time, whose shards are nowhere yet: each is to be on a thread that
+    /// [`RemoteVolume::connect`] is told of before there are requests.
+    pub fn new(shape: Shape, size: Arc<Size>) -> io::Result<Self> {
         let slot_count = BUFFER_BYTES / shape.chunk_bytes;
         let buffer = || vec![0; shape.chunk_bytes].into_boxed_slice();
         Ok(Self {
             shape,
+            size,
             pool: Pool::new(shape.chunk_bytes, slot_count),
             lanes: Vec::new(),
             lane_of: vec![usize::MAX; shape.map.count().into()],
@@ -71,6 +73,11 @@ impl RemoteVolume {
     /// The bell that wakes this side.
     pub fn bell(&self) -> Arc<Bell> {
         Arc::clone(&self.own)
+    }
+
+    /// How addresses go to the shards now.
+    fn map(&self) -> Interleave {
+        self.shape.map.grown_to(self.size.bytes())
     }
 
     fn lane(&mut self, shard: u16) -> &mut Lane {
@@ -136,7 +143,7 @@ impl RemoteVolume {
 
 impl Volume for RemoteVolume {
     fn size_bytes(&self) -> u64 {
-        self.shape.map.volume_bytes()
+        self.size.bytes()
     }
 
     fn chunk_bytes(&self) -> usize {
@@ -160,7 +167,7 @@ impl Volume for RemoteVolume {
     }
 
     fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
-        let map = self.shape.map;
+        let map = self.map();
         match request {
             VolumeRequest::Read { offset_bytes, length_bytes } => {
                 let place = map.place(offset_bytes);
@@ -222,6 +229,6 @@ impl Volume for RemoteVolume {
 
     fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
         let ask = |share: Share| self.lanes[self.lane_of[usize::from(share.shard)]].extents(share);
-        weave_extents(self.shape.map, offset_bytes, length_bytes, ask, out);
+        weave_extents(self.map(), offset_bytes, length_bytes, ask, out);
     }
 }

@@ -115,9 +115,11 @@ fn two_users(shard_count: u16, thread_count: usize) {
     let (unit_bytes, shard_bytes) = (1 << 20, 16u64.div_ceil(shard_count.into()) << 20);
     let map = Interleave::new(shard_count, unit_bytes, shard_bytes);
     let shape = Shape { map, chunk_bytes: CHUNK, untorn_bytes: 0, read_only: false };
+    let size = Arc::new(Size::new(map.volume_bytes()));
     let bells: Vec<_> = (0..thread_count).map(|_| Arc::new(Bell::new().unwrap())).collect();
     let mut landings: Vec<Vec<Landing>> = (0..thread_count).map(|_| Vec::new()).collect();
-    let mut remotes: Vec<RemoteVolume> = (0..2).map(|_| RemoteVolume::new(shape).unwrap()).collect();
+    let mut remotes: Vec<RemoteVolume> =
+        (0..2).map(|_| RemoteVolume::new(shape, Arc::clone(&size)).unwrap()).collect();
     for remote in &mut remotes {
         for (thread, (bell, landings)) in bells.iter().zip(&mut landings).enumerate() {
             let own = (thread..shard_count.into()).step_by(thread_count);

@@ -364,6 +364,8 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             self.turn_away(&peer, &Fault::TooManyConnections { max });
             return Ok(()); // dropping the socket closes it
         }
+        // It may have become larger since the last one came.
+        self.desk.export.size_bytes = self.volume.size_bytes();
         let id = self.free_seat();
         let listener = &self.listeners[listener];
         let line = match listener.protocol {

@@ -130,7 +130,7 @@ impl Plant {
 
 /// A volume for clients, whose requests go to the shards through queues.
 fn connect(running: &mut Running, shape: Shape) -> Result<RemoteVolume, Error> {
-    let mut remote = RemoteVolume::new(shape)?;
+    let mut remote = RemoteVolume::new(shape, Arc::clone(&running.size))?;
     match &mut running.place {
         Place::Here(room) => {
             let bell = Arc::clone(room.bell());
@@ -156,7 +156,7 @@ fn wake_of(running: &Running, way: &Way) -> Result<OwnedFd, Error> {
 
 impl Volume for Plant {
     fn size_bytes(&self) -> u64 {
-        self.shape.map.volume_bytes()
+        self.running.map.volume_bytes()
     }
 
     fn chunk_bytes(&self) -> usize {
@@ -246,7 +246,7 @@ impl Volume for Plant {
                     shard.allocated(share.offset_bytes, share.length_bytes, &mut extents);
                     extents
                 };
-                weave_extents(self.shape.map, offset_bytes, length_bytes, ask, out);
+                weave_extents(self.running.map, offset_bytes, length_bytes, ask, out);
             }
             (_, Place::Threads(_)) => out.push((length_bytes, false)), // nobody asks on this thread
         }

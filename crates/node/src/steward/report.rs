@@ -74,6 +74,8 @@ impl Steward {
                 }
                 Event::HeldUp { dev, why } => self.trouble.note(dev, why, true),
                 Event::HoldUpEnded { dev, why } => self.trouble.note(dev, why, false),
+                Event::Grown(growth) => self.report_growth(growth, running),
+                Event::NotGrown { why } => self.report_no_growth(why, running),
                 Event::WorkBegan { kind, resumed } => {
                     self.note(work_name(kind), &describe_begin(kind, resumed, running.rebuilt_percent()));
                 }

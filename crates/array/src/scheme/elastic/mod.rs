@@ -281,6 +281,10 @@ impl Scheme for Elastic {
         self.collector.set_policy(options.gc.build());
     }
 
+    fn give_buffers(&mut self, pool: &mut Pool) {
+        self.open.give_buffers(pool);
+    }
+
     fn memory(&self) -> SchemeMemory {
         SchemeMemory {
             fixed_bytes: self.rows.memory_bytes() + self.units.memory_bytes(),

@@ -160,6 +160,12 @@ impl OpenStripes {
         (0..count).map(|_| pool.alloc()).collect()
     }
 
+    /// Gives back all buffers; no stripe is being written to, and all are bare from now on.
+    pub fn give_buffers(&mut self, pool: &mut Pool) {
+        let held = self.list.iter_mut().flat_map(|open| open.parities.drain(..));
+        held.chain(self.spare.drain(..).flatten()).for_each(|slot| pool.free(slot));
+    }
+
     pub fn save(&self, words: &mut Vec<u32>) {
         for open in self.list.iter().filter(|open| !open.block.is_none()) {
             let &OpenStripe { seq, row, block, .. } = open;

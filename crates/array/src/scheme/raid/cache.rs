@@ -80,6 +80,11 @@ impl StripeCache {
         cache
     }
 
+    /// Gives the buffers back to the pool that they came from; no plan has an entry.
+    pub fn give_buffers(self, pool: &mut Pool) {
+        self.slots.into_iter().for_each(|slot| pool.free(slot));
+    }
+
     /// The entry of a stripe for a plan, and whether the stripe had it before; `None` if plans have all that
     /// it could get.
     pub fn take(&mut self, stripe: StripeId) -> Option<(usize, bool)> {

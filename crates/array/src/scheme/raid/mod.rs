@@ -118,6 +118,10 @@ impl Scheme for Raid {
         self.cache = (self.cached_stripes > 0).then(|| StripeCache::new(self.cached_stripes, columns, pool));
     }
 
+    fn give_buffers(&mut self, pool: &mut Pool) {
+        self.cache.take().into_iter().for_each(|cache| cache.give_buffers(pool));
+    }
+
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
         Some(self)
     }

@@ -23,6 +23,8 @@ pub enum Command {
 /// A connection.
 pub struct Nbd {
     stream: UnixStream,
+    /// Of the export, as the server said at the beginning.
+    pub size_bytes: u64,
 }
 
 impl Nbd {
@@ -41,11 +43,24 @@ impl Nbd {
         stream.write_all(&words).unwrap();
         let mut export = [0; 10];
         stream.read_exact(&mut export).unwrap();
-        Self { stream }
+        let size_bytes = u64::from_be_bytes(export[..8].try_into().unwrap());
+        Self { stream, size_bytes }
     }
 
     /// Sends a request and waits for nothing.
     pub fn send(&mut self, command: Command, cookie: u64, offset: u64, length: u32, payload: &[u8]) {
+        assert!(self.try_send(command, cookie, offset, length, payload), "the server is gone");
+    }
+
+    /// The same; `false` if the server is gone.
+    pub fn try_send(
+        &mut self,
+        command: Command,
+        cookie: u64,
+        offset: u64,
+        length: u32,
+        payload: &[u8],
+    ) -> bool {
         let mut bytes = REQUEST_MAGIC.to_be_bytes().to_vec();
         bytes.extend(0u16.to_be_bytes());
         bytes.extend((command as u16).to_be_bytes());
@@ -53,7 +68,7 @@ impl Nbd {
         bytes.extend(offset.to_be_bytes());
         bytes.extend(length.to_be_bytes());
         bytes.extend(payload);
-        self.stream.write_all(&bytes).unwrap();
+        self.stream.write_all(&bytes).is_ok()
     }
 
     /// The next answer, which must be a good one: its cookie and when it came; `None` if none comes in time.
