@@ -357,8 +357,6 @@ planted!(
     GrowLeavesHalfTold,
     /// The serial numbers of an assembly go on behind those that its members know of.
     SerialGivenTwice,
-    /// A page that comes without being read asks for no other turn.
-    PageComesUnnoticed,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -524,7 +524,7 @@ impl Marked for PageReader {
             count(pages.slots.len()),
             count(awaited),
             first,
-            if planted(Planted::PageComesUnnoticed) { 0 } else { pages.came },
+            pages.came,
         ]
     }
 }

@@ -82,15 +82,14 @@ pub(super) fn scan(
     let (config, array) = (newest.config, newest.array);
     let is_there = |dev: &DevIndex| is_present(health, *dev);
     let count = health.members().len();
-    let came_later =
-        |dev: DevIndex| may_have_come_since(health.members()[dev.index()].serial, loaded.epoch, count);
-    let mut scanner = Scanner { devices, config, array, loaded, room: None };
-    let mut rings: Vec<RingEnd> = config
-        .ring_members()
-        .filter(is_there)
-        .map(|dev| RingEnd::new(&config, dev, came_later(dev)))
-        .collect();
     let holds_all = holds_all(newest, loaded);
+    let is_whole = |dev: DevIndex| {
+        let serial = health.members()[dev.index()].serial;
+        !holds_all && may_have_come_since(serial, loaded.epoch, count)
+    };
+    let mut scanner = Scanner { devices, config, array, loaded, room: None };
+    let mut rings: Vec<RingEnd> =
+        config.ring_members().filter(is_there).map(|dev| RingEnd::new(&config, dev, is_whole(dev))).collect();
     scanner.scan_rings(&mut rings, holds_all, &mut found, work);
     if holds_all {
         return found;
@@ -181,17 +180,18 @@ struct RingEnd {
     next: u32,
     /// Stretches that are read next.
     batch: usize,
-    /// A device that came to its place while the assembly ran: its frames begin anywhere.
+    /// All of it is read, whatever is found: the device came to its place while the assembly ran, and its
+    /// frames begin anywhere.
     is_whole: bool,
     /// Nothing more is there.
     is_over: bool,
 }
 
 impl RingEnd {
-    fn new(config: &ArrayConfig, dev: DevIndex, came_later: bool) -> Self {
+    fn new(config: &ArrayConfig, dev: DevIndex, is_whole: bool) -> Self {
         let blocks = config.ring_blocks(dev);
         let step = (blocks / STRETCHES_PER_RING).clamp(1, STRETCH_BLOCKS);
-        let is_whole = came_later && !planted(Planted::RingsBeginAtTheirFirstBlock);
+        let is_whole = is_whole && !planted(Planted::RingsBeginAtTheirFirstBlock);
         let batch = if is_whole { RING_STRETCHES } else { 1 };
         Self { dev, blocks, step, next: 0, batch, is_whole, is_over: blocks == 0 }
     }
