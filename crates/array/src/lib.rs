@@ -82,6 +82,7 @@ mod restart;
 mod runner;
 mod saved;
 mod scheme;
+mod serial;
 mod shape;
 mod shards;
 mod slots;

@@ -355,8 +355,6 @@ planted!(
     StripeCacheFilledEarly,
     /// Shards that have grown already when others follow them are left as they are found.
     GrowLeavesHalfTold,
-    /// The serial numbers of an assembly go on behind those that its members know of.
-    SerialGivenTwice,
 );
 
 #[cfg(feature = "planted-bugs")]

@@ -6,7 +6,6 @@
 mod replace;
 mod succeed;
 
-pub(crate) use replace::may_have_come_since;
 pub use replace::{ReplaceStep, Replacing, Seat};
 pub use succeed::{GivenUp, PairSeat, SucceedStep, Succession};
 

@@ -18,10 +18,10 @@ const BYTES_PER_SHARD: u64 = 256 << 30;
 /// The most of them.
 const SHARDS_BY_ITSELF_MAX: u16 = 16;
 
-/// How many shards an array gets whose smallest data device has `data_bytes`, with these log devices (those that
-/// are not there are files to be made): as many as its size is worth and half of this machine's processors
-/// can run, as the other half is its clients'. One if a log device is a hard disk, as each shard writes a stream of
-/// its own to it.
+/// How many shards an array gets whose smallest data device has `data_bytes`, with these log devices (those
+/// that are not there are files to be made): as many as its size is worth and half of this machine's
+/// processors can run, as the other half is its clients'. One if a log device is a hard disk, as each shard
+/// writes a stream of its own to it.
 pub fn shards_for(data_bytes: u64, logs: &[PathBuf]) -> u16 {
     let lies_at = |path: &PathBuf| {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());

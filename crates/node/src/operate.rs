@@ -545,11 +545,6 @@ impl Operator {
         }
     }
 
-    /// The member that a name (`data3`, `log0`) or a path stands for.
-    pub fn find(&self, running: &Running, wanted: &str) -> Result<DevIndex, Error> {
-        Ok(self.view(running).find(wanted)?)
-    }
-
     /// The same of the members and spares that are somewhere.
     pub fn all_paths(&self) -> Vec<PathBuf> {
         let spares = self.spares.iter().map(|held| &held.spare.path);

@@ -94,8 +94,8 @@ impl Script {
         Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: 4, groups }
     }
 
-    /// A member is replaced when the rings of frames have been in use for long, so that frames on the new device
-    /// begin far behind its first block; then so many more flushes.
+    /// A member is replaced when the rings of frames have been in use for long, so that frames on the new
+    /// device begin far behind its first block; then so many more flushes.
     pub fn replaced_late(scheme: SchemeKind, flushes: u64) -> Self {
         let write = |chunk| Step::Write { first: chunk % 4 * CHUNK, count: CHUNK, durable: false };
         let flushed = |chunk| [vec![write(chunk)], vec![Step::Flush]];
@@ -236,7 +236,8 @@ impl Script {
     /// The same; and how many units garbage collection chose before power failed.
     fn run_counting(&self, cut: Cut) -> Result<(u64, u64), Violation> {
         // Scripts of different lengths differ in what they draw, too.
-        let (lost, length) = (u64::from(cut.lost.unwrap_or(999)) << 40, (self.groups.len() as u64) << 52);
+        let length = u64::try_from(self.groups.len()).unwrap_or(0) << 52;
+        let lost = u64::from(cut.lost.unwrap_or(999)) << 40;
         let seed = mix(cut.after ^ mix(cut.again.unwrap_or(u64::MAX)) ^ lost ^ length);
         let mut machine = Machine::of(self.swarm(cut.tear), Rng::new(seed), false, Mode::Drawn)?;
         let shards = machine.power_on()?;

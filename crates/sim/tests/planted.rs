@@ -22,7 +22,6 @@ const WORLDS_MAX: u64 = 40_000;
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
         Planted::OverwriteUnflushed
-        | Planted::SerialGivenTwice
         | Planted::RedoOneByOne
         | Planted::CheckpointUnsealed
         | Planted::DiscardEdgesApart
@@ -112,7 +111,6 @@ fn is_about_returns(bug: Planted) -> bool {
             | Planted::AwayHasDurable
             | Planted::ReturnForgetsPlanned
             | Planted::ReturnUnsealed
-            | Planted::SerialGivenTwice
     )
 }
 
@@ -173,7 +171,6 @@ fn shards_for(bug: Planted) -> u16 {
             | Planted::RunPastUnit
             | Planted::SlicesOverlap
             | Planted::ShardsShareUuid
-            | Planted::SerialGivenTwice
             | Planted::TellNobody
             | Planted::TellPastTolerance
             | Planted::FirstShardFirst

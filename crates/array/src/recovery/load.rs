@@ -43,6 +43,13 @@ pub(super) struct Loaded {
     pub partial: Option<Partial>,
 }
 
+impl Loaded {
+    /// Whether the checkpoint was written by the assembly that the superblock names.
+    pub fn is_of(&self, newest: &Superblock) -> bool {
+        (self.epoch, self.nonce) == (newest.epoch, newest.nonce)
+    }
+}
+
 /// The list of a full checkpoint, or of an incremental one that has it as a whole, and changes of it.
 struct Lists {
     whole: Vec<u32>,

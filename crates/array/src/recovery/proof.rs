@@ -57,16 +57,11 @@ pub(super) fn prove(
     }
 }
 
-/// Whether the checkpoint was written by the assembly that the superblock names.
-pub(super) fn is_same_assembly(newest: &Superblock, loaded: &Loaded) -> bool {
-    (loaded.epoch, loaded.nonce) == (newest.epoch, newest.nonce)
-}
-
 /// The last record that anything says was durable.
 fn known_durable(newest: &Superblock, loaded: &Loaded, found: &Found) -> Seq {
     let said = found.flushed.max(loaded.seen_through).max(newest.durable_through);
     // An orderly stop ends with a flush: whatever there is was durable.
-    let stopped = newest.clean && is_same_assembly(newest, loaded);
+    let stopped = newest.clean && loaded.is_of(newest);
     if planted(Planted::DropAfterStop) {
         found.flushed
     } else if stopped {
@@ -82,7 +77,7 @@ fn missing(
     frames_of: Epoch,
     (flushed, end): (Seq, Seq),
 ) -> Option<Missing> {
-    let same = is_same_assembly(newest, loaded);
+    let same = loaded.is_of(newest);
     // An assembly that was cut short has a checkpoint, but no superblock yet.
     if !same && loaded.epoch <= newest.epoch && !planted(Planted::OlderEpoch) {
         return Some(Missing::Assembly { epoch: newest.epoch, checkpoint: newest.checkpoints.durable });

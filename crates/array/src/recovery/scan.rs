@@ -2,16 +2,15 @@
 //!
 //! An assembly begins each ring with its first block, and what it needs of a member that was flushed is there
 //! without a gap. So a ring is read from its beginning, and no further than there are frames of the assembly
-//! that wrote the checkpoint (docs/decisions/0063-rings-are-read-as-far-as-written.md). After an orderly stop nothing is
-//! behind the checkpoint; then the first blocks tell whether a later assembly has been there.
+//! that wrote the checkpoint (docs/decisions/0063-rings-are-read-as-far-as-written.md). After an orderly
+//! stop nothing is behind the checkpoint; then the first blocks tell whether a later assembly has been there.
 
 use super::load::Loaded;
-use super::proof::is_same_assembly;
 use super::secure::Copies;
 use crate::health::Health;
 use crate::planted::{Planted, planted};
 use crate::restart::is_present;
-use crate::shards::may_have_come_since;
+use crate::serial::may_have_come_since;
 use block::{ChunkIndex, DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
 use format::{ArrayConfig, ArrayUuid, FormatError, Frame, FrameExpect, Superblock, decode_frame};
 use std::collections::BTreeMap;
@@ -116,7 +115,7 @@ pub(super) fn scan(
 fn holds_all(newest: &Superblock, loaded: &Loaded) -> bool {
     let is_last =
         loaded.place.number >= newest.checkpoints.durable && loaded.through >= newest.durable_through;
-    newest.clean && is_same_assembly(newest, loaded) && is_last
+    newest.clean && loaded.is_of(newest) && is_last
 }
 
 /// Notes what a frame says.

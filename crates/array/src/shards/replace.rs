@@ -19,7 +19,8 @@
 use crate::engine::Engine;
 use crate::health::Health;
 use crate::planted::{Planted, planted};
-use block::{DevIndex, Epoch};
+use crate::serial::before_those_of;
+use block::DevIndex;
 
 /// A member's place as one shard sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,19 +36,6 @@ pub struct Seat {
     pub serial_max: u32,
 }
 
-/// Serial numbers of an assembly begin with its epoch times this. If power fails in the round of superblocks
-/// in which a device gets one, that device alone may know of it. What the next assembly gives another device
-/// is another number therefore, and the first is known as one that does not belong.
-const SERIALS_PER_EPOCH: u64 = 256;
-
-/// Whether a device with this serial number, one of so many members, may have come to its place in this assembly or in a
-/// later one. Those an array is created with are numbered from 1. Builds before this rule counted on from there, so
-/// of such numbers nobody knows.
-pub(crate) fn may_have_come_since(serial: u32, epoch: Epoch, members: usize) -> bool {
-    let (serial, first) = (u64::from(serial), epoch.get().saturating_mul(SERIALS_PER_EPOCH));
-    serial >= first || first > u32::MAX.into() || (serial > members as u64 && serial < SERIALS_PER_EPOCH)
-}
-
 /// The serial number of a device that takes the place that these are of the shards.
 pub(super) fn new_serial(seats: impl Iterator<Item = Seat>) -> u32 {
     seats.map(|seat| seat.serial_max).max().unwrap_or(0).saturating_add(1)
@@ -57,10 +45,7 @@ impl Seat {
     /// The place in the shard of an engine.
     pub fn of(engine: &Engine, dev: DevIndex) -> Self {
         let health = engine.health();
-        let first = engine.journal().epoch().get().saturating_mul(SERIALS_PER_EPOCH);
-        // Beyond four billion, or 16 million starts, they are given one after the other, as they were before.
-        let first = u32::try_from(first).unwrap_or(0);
-        let first = if planted(Planted::SerialGivenTwice) { 0 } else { first };
+        let first = before_those_of(engine.journal().epoch());
         Self {
             in_service: health.is_writable(dev),
             in_flight: engine.in_flight(dev),

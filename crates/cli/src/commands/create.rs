@@ -89,9 +89,9 @@ pub struct Arguments {
     #[command(flatten)]
     unit: GcUnit,
     /// Parts of the array that work side by side, each with a slice of every device and an engine of its own;
-    /// fixed for the array's life. `auto` is one for each 256 GiB of the smallest data device, for at most half of
-    /// this machine's processors; 1 if a log device is a hard disk, to which each shard would write a stream
-    /// of its own.
+    /// fixed for the array's life. `auto` is one for each 256 GiB of the smallest data device, for at most
+    /// half of this machine's processors; 1 if a log device is a hard disk, to which each shard would write
+    /// a stream of its own.
     #[arg(long, default_value = "auto", value_parser = parse_shards, value_name = "N|auto")]
     shards: Shards,
     /// Name of the array.

@@ -95,8 +95,8 @@ pub(super) struct ArrayChoices {
     pub(super) elastic: ElasticChoices,
     #[command(flatten)]
     pub(super) batches: Batches,
-    /// Let a thread of the kernel's look for what is to be read and written, in place of a system call for each
-    /// batch: for many fast drives and more processors than threads of this server; it takes one while
+    /// Let a thread of the kernel's look for what is to be read and written, in place of a system call for
+    /// each batch: for many fast drives and more processors than threads of this server; it takes one while
     /// there is work.
     #[arg(long)]
     pub(super) kernel_poll: bool,

@@ -1,12 +1,18 @@
 //! What devices are called, and which of them can be asked how worn they are.
 
 use super::Operator;
+use crate::error::Error;
 use crate::running::Running;
 use block::DevIndex;
 use device::{Kind, Member};
 use std::path::{Path, PathBuf};
 
 impl Operator {
+    /// The member that a name (`data3`, `log0`) or a path stands for.
+    pub fn find(&self, running: &Running, wanted: &str) -> Result<DevIndex, Error> {
+        Ok(self.view(running).find(wanted)?)
+    }
+
     /// What the member or spare at a path is called.
     pub fn name_of_device(&self, running: &Running, path: &Path) -> String {
         let member = running.members().find(|&dev| self.shown_path(dev) == Some(path));

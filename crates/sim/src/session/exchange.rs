@@ -50,7 +50,8 @@ impl Session<'_> {
         }
     }
 
-    /// The serial number of a device that takes a place, by the product's rule, and none that was used before.
+    /// The serial number of a device that takes a place, by the product's rule, and none that was used
+    /// before.
     pub(super) fn new_serial(&mut self, dev: DevIndex) -> u32 {
         let known = Seat::of(self.fleet.engine_ref(0), dev).serial_max;
         self.machine.serial = self.machine.serial.max(known) + 1;
