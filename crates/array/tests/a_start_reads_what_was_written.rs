@@ -4,8 +4,8 @@
 mod common;
 
 use array::{Array, arrange};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, Pool};
-use common::{create_options, fresh, options, read, superblocks, write};
+use block::{DevIndex, Durability};
+use common::{Layer, Layered, create_options, fresh, options, read, superblocks, write};
 use device::MemorySet;
 use format::{Consistency, SchemeKind};
 use std::ops::Range;
@@ -13,44 +13,18 @@ use std::ops::Range;
 const MAIN_MIB: u64 = 96;
 const CHUNK: u64 = 4096;
 
-/// Members of which bytes read of the rings of frames are counted.
+/// Counts bytes that are read of the rings of frames.
 struct Reading {
-    inner: MemorySet,
     rings: Range<u64>,
     mains: usize,
     bytes: u64,
 }
 
-impl DeviceSet for Reading {
-    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
-        self.inner.submit(pool, ops);
-    }
-
-    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
-        self.inner.poll(pool, completions);
-    }
-
-    fn wait(&mut self, timeout_ns: u64) {
-        self.inner.wait(timeout_ns);
-    }
-
-    fn size_bytes(&self, dev: DevIndex) -> u64 {
-        self.inner.size_bytes(dev)
-    }
-
-    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+impl Layer<MemorySet> for Reading {
+    fn reads_now(&mut self, dev: DevIndex, offset_bytes: u64, length: usize) {
         if dev.index() < self.mains && self.rings.contains(&offset_bytes) {
-            self.bytes += into.len() as u64;
+            self.bytes += length as u64;
         }
-        self.inner.read_now(dev, offset_bytes, into)
-    }
-
-    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.inner.write_now(dev, offset_bytes, from)
-    }
-
-    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
-        self.inner.flush_now(dev)
     }
 }
 
@@ -62,13 +36,14 @@ fn start(mut devices: MemorySet, scheme: SchemeKind, stops: bool) -> (MemorySet,
     let config = arrangement.newest.config;
     let blocks = u64::from(config.journal_blocks);
     let rings = config.journal_offset(0)..config.journal_offset(0) + blocks * 4096;
-    let reading = Reading { inner: devices, rings, mains: config.geometry.device_count(), bytes: 0 };
-    let (mut array, _) = Array::assemble(reading, &arrangement, 77, options()).unwrap();
+    let layer = Reading { rings, mains: config.geometry.device_count(), bytes: 0 };
+    let layered = Layered { inner: devices, layer };
+    let (mut array, _) = Array::assemble(layered, &arrangement, 77, options()).unwrap();
     if stops {
         array.stop().unwrap();
     }
-    let Reading { inner, bytes, .. } = array.into_devices();
-    (inner, bytes, blocks)
+    let Layered { inner, layer } = array.into_devices();
+    (inner, layer.bytes, blocks)
 }
 
 fn members(scheme: SchemeKind) -> usize {

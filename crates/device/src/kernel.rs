@@ -3,16 +3,20 @@
 use rustix::fs::{major, minor};
 use std::fs::{self, read_to_string};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// Where the kernel describes the device with this number.
+pub(crate) fn directory_of(device: u64) -> PathBuf {
+    Path::new("/sys/dev/block").join(format!("{}:{}", major(device), minor(device)))
+}
 
 /// An attribute of the request queue of the device with this number; a partition has those of its drive.
 pub(crate) fn queue_attribute(device: u64, name: &str) -> Option<String> {
-    let number = format!("{}:{}", major(device), minor(device));
-    attribute_below(&Path::new("/sys/dev/block").join(number), name)
+    attribute_below(&directory_of(device), name)
 }
 
 /// The same of the device that a directory of the kernel's describes.
-pub(crate) fn attribute_below(directory: &Path, name: &str) -> Option<String> {
+fn attribute_below(directory: &Path, name: &str) -> Option<String> {
     let whole = fs::canonicalize(directory).ok()?;
     let drive = if whole.join("partition").exists() { whole.parent()? } else { &whole };
     read_to_string(drive.join("queue").join(name)).ok().map(|text| text.trim().to_owned())

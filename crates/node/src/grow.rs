@@ -38,6 +38,11 @@ pub struct Growth {
 }
 
 impl Growth {
+    /// How long clients waited, in seconds, if the array was served meanwhile.
+    pub fn show_wait(&self) -> Option<String> {
+        self.waited_ms.map(|ms| format!("{}.{:03} s", ms / 1000, ms % 1000))
+    }
+
     /// The array has become this.
     fn to(self, after: &ArrayConfig) -> Self {
         Self { volume_bytes: after.whole_volume_bytes(), device_bytes: after.whole_main_bytes(), ..self }

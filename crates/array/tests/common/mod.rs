@@ -137,6 +137,9 @@ pub trait Layer<D: DeviceSet> {
         inner.poll(pool, completions);
     }
 
+    /// A synchronous read begins.
+    fn reads_now(&mut self, _dev: DevIndex, _offset_bytes: u64, _length: usize) {}
+
     /// Whether a synchronous write to a member is carried out.
     fn may_write_now(&self, _dev: DevIndex) -> Result<(), IoFault> {
         Ok(())
@@ -167,6 +170,7 @@ impl<D: DeviceSet, L: Layer<D>> DeviceSet for Layered<D, L> {
     }
 
     fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.layer.reads_now(dev, offset_bytes, into.len());
         self.inner.read_now(dev, offset_bytes, into)
     }
 

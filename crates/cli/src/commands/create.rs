@@ -203,7 +203,7 @@ fn plan(arguments: &Arguments) -> Result<Planned, Failure> {
 /// them for its table of chunks; or that which takes least.
 fn first_that_fits(
     arguments: &Arguments,
-    sizes: (u64, u64),
+    sizes: Sizes,
     limit: u64,
     table_bytes: u64,
 ) -> Result<Result<Planned, Planned>, Failure> {
@@ -224,14 +224,10 @@ fn first_that_fits(
 fn plan_with(
     arguments: &Arguments,
     chunk_bytes: u64,
-    (data_bytes, log_bytes): (u64, u64),
+    Sizes { data_bytes, log_bytes, shards }: Sizes,
     table_bytes: u64,
 ) -> Result<Result<Planned, CreateError>, Failure> {
     let options = create_options(arguments, chunk_bytes)?;
-    let shards = match arguments.shards {
-        Shards::Auto => shards_for(data_bytes, &arguments.log),
-        Shards::Exactly(count) => count,
-    };
     match plan_shards(&options, data_bytes, log_bytes, arguments.log.len(), shards) {
         Ok(config) => {
             let options = EngineOptions { table_bytes, ..EngineOptions::default() };
@@ -393,8 +389,17 @@ fn named(arguments: &Arguments, error: CreateError) -> Failure {
     }
 }
 
-/// The smallest data and log device, as they will be.
-fn sizes(arguments: &Arguments) -> Result<(u64, u64), Failure> {
+/// What the layout depends on beside the options and the chunk size.
+#[derive(Clone, Copy)]
+struct Sizes {
+    /// The smallest data device, as it will be.
+    data_bytes: u64,
+    /// The smallest log device; 0 without any.
+    log_bytes: u64,
+    shards: u16,
+}
+
+fn sizes(arguments: &Arguments) -> Result<Sizes, Failure> {
     let smallest = |paths: &[PathBuf], made: Option<u64>, option: &str| {
         let mut least = None;
         for path in paths {
@@ -412,9 +417,13 @@ fn sizes(arguments: &Arguments) -> Result<(u64, u64), Failure> {
         }
         Ok(least.unwrap_or(0))
     };
-    let data = smallest(&arguments.data, arguments.file_size, "--file-size")?;
-    let log = smallest(&arguments.log, arguments.log_size.or(arguments.file_size), "--log-size")?;
-    Ok((data, log))
+    let data_bytes = smallest(&arguments.data, arguments.file_size, "--file-size")?;
+    let log_bytes = smallest(&arguments.log, arguments.log_size.or(arguments.file_size), "--log-size")?;
+    let shards = match arguments.shards {
+        Shards::Auto => shards_for(data_bytes, &arguments.log),
+        Shards::Exactly(count) => count,
+    };
+    Ok(Sizes { data_bytes, log_bytes, shards })
 }
 
 /// Whether a file is to be made here: nothing exists, or an empty file.

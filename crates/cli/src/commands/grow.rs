@@ -94,11 +94,9 @@ fn describe(growth: &Growth, dry_run: bool) {
         growth.smallest_path.display(),
         show_size(growth.smallest_bytes)
     ));
-    if let Some(waited_ms) = growth.waited_ms {
+    if let Some(wait) = growth.show_wait() {
         output::line(format_args!(
-            "  it is being served: what clients asked waited for {}.{:03} s; they see the new size when they connect",
-            waited_ms / 1000,
-            waited_ms % 1000
+            "  it is being served: what clients asked waited for {wait}; they see the new size when they connect"
         ));
     }
     if dry_run {

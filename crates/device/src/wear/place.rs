@@ -1,7 +1,7 @@
 //! Which drive a block device lies on, by what the kernel says of it below `/sys`.
 
 use super::NotOffered;
-use rustix::fs::{major, minor};
+use crate::kernel::directory_of;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -30,8 +30,7 @@ pub(super) fn find(path: &Path) -> Result<Place, NotOffered> {
     if !found.file_type().is_block_device() {
         return Err(NotOffered::File);
     }
-    let number = format!("{}:{}", major(found.rdev()), minor(found.rdev()));
-    let link = Path::new("/sys/dev/block").join(number);
+    let link = directory_of(found.rdev());
     below(&fs::canonicalize(&link).map_err(unseen(&link))?)
 }
 

@@ -43,10 +43,6 @@ impl Steward {
 /// What the array has become, and for how long its clients waited.
 fn describe_growth(growth: &Growth) -> String {
     let (before, now) = (show_size(growth.volume_bytes_before), show_size(growth.volume_bytes));
-    let waited_ms = growth.waited_ms.unwrap_or_default();
-    format!(
-        "the array has grown from {before} to {now}; what clients asked waited for {}.{:03} s",
-        waited_ms / 1000,
-        waited_ms % 1000
-    )
+    let waited = growth.show_wait().map(|wait| format!("; what clients asked waited for {wait}"));
+    format!("the array has grown from {before} to {now}{}", waited.unwrap_or_default())
 }
