@@ -240,3 +240,28 @@ fn schemes_that_write_in_place_begin_anew() {
         survives(array, |stripe| byte(stripe, 0));
     }
 }
+
+/// A unit fails on a stripe of which too much is lost while the others are waited for, so that a position
+/// can be noted: its stripes are looked at one by one all the same, wherever it is.
+#[test]
+fn what_a_unit_failed_on_does_not_hold_up_the_position() {
+    for bad in 0..24 {
+        let mut array = degraded(SchemeKind::Eplog);
+        let mut word = Codeword::default();
+        let engine = array.engine_ref();
+        engine.scheme().codeword(engine.store(), Word::Stripe(StripeId::new(bad)), &mut word);
+        let others = word.pieces.iter().filter(|piece| piece.addr.dev != LOST).take(2);
+        let places: Vec<_> =
+            others.map(|piece| (piece.addr.dev, engine.store().offset_of(piece.addr) as usize)).collect();
+        for (dev, at) in places {
+            array.devices().bytes_mut(dev)[at..at + CHUNK as usize].fill(0xee);
+        }
+        let tag = array.own_tag();
+        array.engine().rebuild(tag, LOST, 9);
+        let last = turn_until(&mut array, u64::MAX);
+        assert!(last.rebuilt_bytes >= (STRIPES - 1) * CHUNK, "stripe {bad}: {last:?}");
+        assert_eq!(array.engine().health().state(LOST), MemberState::Rebuilding, "stripe {bad}");
+        let bytes = read(&mut array, (bad + 1) * K * CHUNK, K * CHUNK).unwrap();
+        assert!(bytes.iter().all(|&found| found == byte(bad + 1, 0)), "stripe {bad}");
+    }
+}

@@ -80,9 +80,12 @@ impl SavePoint {
 }
 
 impl UpkeepRun {
-    /// Whether no unit may begin, so that a position can be noted.
+    /// Whether no unit may begin, so that a position can be noted. But what a unit failed on is looked at
+    /// first.
     pub(super) fn is_draining(&self) -> bool {
-        self.save.saving == Saving::Draining && matches!(self.phase, Phase::Stripes { left: 1.., .. })
+        self.save.saving == Saving::Draining
+            && self.again.is_empty()
+            && matches!(self.phase, Phase::Stripes { left: 1.., .. })
     }
 
     fn is_drained(&self) -> bool {

@@ -101,7 +101,7 @@ impl Maintenance {
                 None => break,
             }
             looked_at += 1;
-            if !self.run_mut().again.is_empty() {
+            if !self.run_mut().again.is_empty() || self.run_mut().is_draining() {
                 break;
             }
         }
