@@ -10,7 +10,7 @@ use crate::trap::Trap;
 use crate::violation;
 use crate::violation::Violation;
 use crate::world::World;
-use array::{Arrangement, Array, AssembleError, NewArray, RecoveryReport, create_shards};
+use array::{Arrangement, Array, AssembleError, Health, NewArray, RecoveryReport, create_shards};
 use block::{DevIndex, Paired, Random as _, SECTOR_BYTES, Slice, mix};
 use format::{ArrayConfig, ArrayUuid, MemberState, Superblock};
 use std::borrow::Cow;
@@ -129,6 +129,8 @@ pub(crate) struct Machine {
     pub world: Shared,
     pub oracle: Oracle,
     pub suspects: BTreeSet<u16>,
+    /// A device that is not plugged in now.
+    pub away: Option<u16>,
     /// Devices that do not answer for a while, more than the code tolerates, and until when.
     pub shelf: Option<(Vec<u16>, u64)>,
     /// Damage done so far.
@@ -190,6 +192,7 @@ impl Machine {
             oracle: Oracle::new(sectors.map_err(|_| violation!("a volume too large to be simulated"))?),
             world,
             suspects: BTreeSet::new(),
+            away: None,
             shelf: None,
             hurts: 0,
             mended: None,
@@ -526,6 +529,15 @@ impl Machine {
         Ok(Some(started))
     }
 
+    /// A shard is assembled: from here on the superblocks of the others say who is out.
+    fn note_who_is_out(&mut self, shard: u16, health: &Health) {
+        for dev in 0..self.member_count() {
+            if !health.is_writable(DevIndex::new(dev)) {
+                self.standing[usize::from(dev)].exclude(shard);
+            }
+        }
+    }
+
     /// The devices as the slices of a shard.
     pub fn devices_of(&self, shard: u16) -> Slice<crate::port::Port> {
         Slice::new(self.world.port(shard), self.shape_of(shard).slice_extents())
@@ -551,12 +563,7 @@ impl Machine {
         let (mut array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
         self.note_size(array.engine_ref().store().config)?;
         array.engine().set_unix_time(NOW_UNIX_S);
-        for dev in 0..self.member_count() {
-            // From here on the superblocks of the others say that this one is out.
-            if !array.engine_ref().health().is_writable(DevIndex::new(dev)) {
-                self.standing[usize::from(dev)].exclude(shard);
-            }
-        }
+        self.note_who_is_out(shard, array.engine_ref().health());
         self.say(|| {
             let engine = array.engine_ref();
             let states: Vec<MemberState> =
@@ -568,16 +575,21 @@ impl Machine {
         Ok(Some((array, report)))
     }
 
-    /// Power fails `events` operations into assembly, or right after it.
-    pub fn cut_assembly(&mut self, events: u64) -> Result<(), Violation> {
+    /// Power fails `events` operations into assembly, or right after it; a device may be away meanwhile, if
+    /// no other is hurt.
+    pub fn cut_assembly(&mut self, events: u64, without: Option<u16>) -> Result<(), Violation> {
+        self.away = without.filter(|dev| self.suspects.iter().all(|suspect| suspect == dev));
+        self.suspects.extend(self.away);
         let arrangements = self.attach()?;
+        self.away = None;
         self.find_sizes(&arrangements)?;
         self.world.change().crash_after(events);
         for (shard, arrangement) in (0..).zip(&arrangements) {
             let nonce = mix(self.rng.word());
             let result = Array::assemble(self.devices_of(shard), arrangement, nonce, self.swarm.options);
             if !self.world.look().is_crashed() {
-                result.map_err(|e| violation!("assembly failed: {e}"))?;
+                let (mut array, _) = result.map_err(|e| violation!("assembly failed: {e}"))?;
+                self.note_who_is_out(shard, array.engine().health());
             }
         }
         self.power_off();

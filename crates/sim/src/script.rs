@@ -41,6 +41,8 @@ pub struct Cut {
     pub after: u64,
     /// And again after this many of the assembly that follows.
     pub again: Option<u64>,
+    /// A device that is not there in that assembly, and is in the next.
+    pub without: Option<u16>,
     /// What becomes of unflushed writes.
     pub tear: Tear,
     /// A device that is lost at the same instant.
@@ -103,6 +105,16 @@ impl Script {
         groups.extend([vec![Step::Fail(0), write(0)], vec![Step::Flush], vec![Step::Replace]]);
         groups.extend((0..flushes).flat_map(flushed));
         Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: 4, groups }
+    }
+
+    /// A member is replaced and rebuilt in many steps, each of which superblocks tell of.
+    pub fn rebuilt_in_steps(scheme: SchemeKind) -> Self {
+        const STRIPES: u32 = 8;
+        let write = |first, count| Step::Write { first, count, durable: false };
+        let mut groups: Vec<_> =
+            (0..STRIPES.into()).map(|stripe| vec![write(stripe * 2 * CHUNK, 2 * CHUNK)]).collect();
+        groups.extend([vec![Step::Flush], vec![Step::Fail(0), write(0, CHUNK)], vec![Step::Replace]]);
+        Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: STRIPES, groups }
     }
 
     /// A log stripe whose members but one are superseded and committed at once, so that its chunks are free;
@@ -192,6 +204,10 @@ impl Script {
             options: EngineOptions {
                 commit: CommitPolicy { every_requests: None, idle_ns: None, bytes_per_s: None },
                 pool_bytes: 0,
+                // Superblocks tell of every step of a rebuild.
+                rebuild_save_bytes: 1,
+                unit_stripes: 1,
+                units_in_flight: 1,
                 // Chunks that come alone are written alone, and garbage is collected as soon as may be.
                 scheme: SchemeOptions {
                     p_wait_ns: Some(0),
@@ -238,7 +254,9 @@ impl Script {
         // Scripts of different lengths differ in what they draw, too.
         let length = u64::try_from(self.groups.len()).unwrap_or(0) << 52;
         let lost = u64::from(cut.lost.unwrap_or(999)) << 40;
-        let seed = mix(cut.after ^ mix(cut.again.unwrap_or(u64::MAX)) ^ lost ^ length);
+        // In all starts without a device it was cut short in the same world.
+        let again = cut.again.filter(|_| cut.without.is_none());
+        let seed = mix(cut.after ^ mix(again.unwrap_or(u64::MAX)) ^ lost ^ length);
         let mut machine = Machine::of(self.swarm(cut.tear), Rng::new(seed), false, Mode::Drawn)?;
         let shards = machine.power_on()?;
         let before = machine.world.look().events();
@@ -262,7 +280,10 @@ impl Script {
             machine.lose(dev);
         }
         if let Some(again) = cut.again {
-            machine.cut_assembly(again)?;
+            machine.cut_assembly(again, cut.without)?;
+        }
+        if cut.without.is_some() {
+            make_whole(&mut machine)?;
         }
         machine.finale()?;
         Ok((events, collected))
@@ -270,13 +291,13 @@ impl Script {
 
     /// How many units garbage collection chooses if power does not fail.
     pub fn units_collected(&self) -> Result<u64, Violation> {
-        let whole = Cut { after: u64::MAX / 2, again: None, tear: Tear::LoseAll, lost: None };
+        let whole = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
         self.run_counting(whole).map(|(_, collected)| collected)
     }
 
     /// Power fails at every operation, in every way, alone and with every device. How many worlds that were.
     pub fn every_cut(&self) -> Result<u64, Violation> {
-        let whole = Cut { after: u64::MAX / 2, again: None, tear: Tear::LoseAll, lost: None };
+        let whole = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
         let events = self.run(whole)?;
         let mut worlds = 1;
         for after in 0..=events {
@@ -286,7 +307,7 @@ impl Script {
                 let lost = (after * 7 + i) % choices;
                 let lost = u16::try_from(lost).ok().filter(|&dev| dev < self.member_count());
                 for (lost, again) in [(None, None), (lost, None), (lost, Some((after * 13 + i * 5) % 160))] {
-                    let cut = Cut { after, again, tear, lost };
+                    let cut = Cut { after, again, without: None, tear, lost };
                     self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
                     worlds += 1;
                 }
@@ -301,7 +322,24 @@ impl Script {
         let mut worlds = 0;
         for tear in TEARS {
             for lost in (0..self.member_count()).map(Some).chain([None]) {
-                let cut = Cut { after: u64::MAX / 2, again: None, tear, lost };
+                let cut = Cut { after: u64::MAX / 2, again: None, without: None, tear, lost };
+                self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
+                worlds += 1;
+            }
+        }
+        Ok(worlds)
+    }
+
+    /// Power fails at every operation and again in an assembly without a device, early in it and late; then
+    /// the device is there again. How many worlds that were.
+    pub fn every_start_without(&self, dev: u16) -> Result<u64, Violation> {
+        let whole = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
+        let events = self.run(whole)?;
+        let mut worlds = 0;
+        for after in 0..=events {
+            for again in (after % STARTS_TRIED..START_EVENTS_MAX).step_by(STARTS_TRIED as usize) {
+                let cut =
+                    Cut { after, again: Some(again), without: Some(dev), tear: Tear::KeepAll, lost: None };
                 self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
                 worlds += 1;
             }
@@ -313,13 +351,30 @@ impl Script {
     pub fn every_cut_of_recovery(&self, after: u64, tear: Tear, lost: Option<u16>) -> Result<u64, Violation> {
         let mut worlds = 0;
         for again in 0..RECOVERY_EVENTS_MAX {
-            let cut = Cut { after, again: Some(again), tear, lost };
+            let cut = Cut { after, again: Some(again), without: None, tear, lost };
             self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
             worlds += 1;
         }
         Ok(worlds)
     }
 }
+
+/// The array starts, and what was being rebuilt is rebuilt.
+fn make_whole(machine: &mut Machine) -> Result<(), Violation> {
+    let shards = machine.power_on()?;
+    let mut session = Session::new(machine, shards);
+    session.play(Step::Resume);
+    session.drain()?;
+    session.rest()?;
+    drop(session);
+    machine.power_off();
+    Ok(())
+}
+
+/// About as many operations as a start of these arrays takes of which all is known durable, and every which
+/// of them power fails at.
+const START_EVENTS_MAX: u64 = 64;
+const STARTS_TRIED: u64 = 8;
 
 /// More operations than recovery of these arrays takes.
 const RECOVERY_EVENTS_MAX: u64 = 160;

@@ -83,6 +83,8 @@ pub enum Step {
     Fail(u16),
     /// What failed is replaced and rebuilt.
     Replace,
+    /// A rebuild that a restart interrupted goes on.
+    Resume,
     /// A bit of every block of an area of a device flips.
     Rot(u16, Area),
     /// A scrub.
@@ -249,19 +251,26 @@ impl<'a> Session<'a> {
 
     /// Rebuilds that a restart interrupted go on, sooner or later.
     fn resume(&mut self) {
+        if !self.rebuilding().is_empty() && self.machine.rng.chance(2, 3) {
+            self.resume_rebuilds();
+            self.cut_rebuild();
+        }
+    }
+
+    /// The shards that have members being rebuilt, and the last one of each.
+    fn rebuilding(&self) -> Vec<(usize, u16)> {
         let members = self.machine.member_count();
         let last = |engine: &Engine| {
             (0..members).rfind(|&dev| engine.health().state(DevIndex::new(dev)) == MemberState::Rebuilding)
         };
-        let rebuilding: Vec<(usize, u16)> =
-            self.fleet.engines().enumerate().filter_map(|(at, engine)| Some((at, last(engine)?))).collect();
-        if let Some(&(_, dev)) = rebuilding.first()
-            && self.machine.rng.chance(2, 3)
-        {
+        self.fleet.engines().enumerate().filter_map(|(at, engine)| Some((at, last(engine)?))).collect()
+    }
+
+    fn resume_rebuilds(&mut self) {
+        let (shards, members): (Vec<usize>, Vec<u16>) = self.rebuilding().into_iter().unzip();
+        if let Some(&dev) = members.first() {
             self.machine.say(|| "resume rebuild".into());
-            let shards: Vec<usize> = rebuilding.into_iter().map(|(at, _)| at).collect();
             self.control_some(Kind::Rebuild { dev }, &shards, |engine, tag| engine.resume_rebuild(tag));
-            self.cut_rebuild();
         }
     }
 

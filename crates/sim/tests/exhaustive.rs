@@ -77,3 +77,10 @@ fn every_cut_of_growth_and_every_loss_after_it() {
         check(&format!("{scheme} 2+1, two shards"), Script::growing(scheme).every_cut_of_growth());
     }
 }
+
+#[test]
+fn every_start_without_the_member_that_is_replaced() {
+    for scheme in [SchemeKind::Eplog, SchemeKind::Elastic] {
+        check(&format!("{scheme} 2+1"), Script::rebuilt_in_steps(scheme).every_start_without(0));
+    }
+}

@@ -242,6 +242,10 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
             let scripts = [1, 2, 3].map(|flushes| Script::replaced_late(SchemeKind::Eplog, flushes));
             Some(hunt_script(bug, &scripts, Script::every_loss_at_the_end))
         }
+        Planted::UpdateUsedAgain => {
+            let scripts = [Script::rebuilt_in_steps(SchemeKind::Elastic)];
+            Some(hunt_script(bug, &scripts, |script| script.every_start_without(0)))
+        }
         Planted::GrowLeavesHalfTold => {
             let scripts = [Script::growing(SchemeKind::Raid)];
             Some(hunt_script(bug, &scripts, Script::every_cut_of_growth))

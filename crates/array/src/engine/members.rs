@@ -19,6 +19,8 @@ pub(super) struct MembersBoard {
     pub superblock: Superblock,
     /// The update of the superblocks that the round under way writes.
     publishing: Option<u64>,
+    /// The update that the last round wrote, or the one under way writes.
+    last_round: u64,
     /// The only member that the round under way is for.
     only: Option<DevIndex>,
     /// A successor that knows that it is the member while nobody else does: nobody is told anything.
@@ -39,6 +41,7 @@ impl MembersBoard {
     pub(super) fn new(superblock: Superblock) -> Self {
         Self {
             confirmed_through: superblock.durable_through,
+            last_round: superblock.config_seq,
             superblock,
             publishing: None,
             only: None,
@@ -95,6 +98,13 @@ impl Core {
             return;
         }
         self.stop_waiting();
+        // The copies are written in turn, however much has changed since: torn everywhere, this round must
+        // leave what the last one said.
+        let since_last = self.health.config_seq - self.board.members.last_round;
+        if since_last > 0 && since_last.is_multiple_of(2) {
+            self.health.config_seq += 1;
+        }
+        self.board.members.last_round = self.health.config_seq;
         for dev in self.told() {
             let superblock = self.superblock_of(dev);
             let copy = (superblock.config_seq % 2) as usize;

@@ -106,6 +106,35 @@ fn what_changes_during_a_round_is_told_by_the_next_one() {
     assert_eq!(core.board.members.published(), core.health.config_seq);
 }
 
+/// Torn on every member, a round must leave the one before it, whatever has changed in between.
+#[test]
+fn the_copies_of_superblocks_are_written_in_turn() {
+    for changes in 1..5 {
+        let mut core = core(EngineOptions::default());
+        let mut publisher = Publisher::default();
+        let mut written = Vec::new();
+        core.health.config_seq += 1;
+        core.publish_members();
+        for _ in 0..changes {
+            core.health.config_seq += 1;
+            core.publish_members();
+        }
+        while publisher.is_busy(&core) {
+            let writes = core.ops.list.iter().filter(|op| op.kind == OpKind::Write);
+            written.extend(writes.map(|op| op.offset_bytes).take(1));
+            for (_, Tag { purpose, dev }) in end_operations(&mut core) {
+                if let Purpose::Superblock { slot } = purpose {
+                    publisher.written(&mut core, dev, slot, Ok(()));
+                } else {
+                    publisher.flushed_member(&mut core, dev, Ok(()));
+                }
+            }
+        }
+        assert!(written.len() == 2 && written[0] != written[1], "{changes} changes: {written:?}");
+        assert_eq!(core.board.members.published(), core.health.config_seq, "{changes} changes");
+    }
+}
+
 #[test]
 fn a_flush_flushes_who_was_written_to_and_answers_who_waited() {
     let mut core = core(EngineOptions::default());

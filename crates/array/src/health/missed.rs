@@ -103,6 +103,8 @@ impl Health {
             let member = member.ok_or(Contradiction::Other("the member that missed something"))?;
             let left = match member.state {
                 _ if member.serial != serial => continue,
+                // It was out of service at the checkpoint, and nobody knows how it got in again.
+                MemberState::Rebuilding if left.is_some() && !planted(Planted::UpdateUsedAgain) => continue,
                 MemberState::Healthy => continue,
                 // It was being rebuilt at the checkpoint, and may have been whole when it left.
                 MemberState::Failed | MemberState::Absent => {

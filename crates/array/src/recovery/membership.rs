@@ -52,6 +52,24 @@ pub fn arrange(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     Ok(arrangement)
 }
 
+/// Whether all that this update names as being in service, and that are there, have it. Two starts that other
+/// members were missing from may have made one each of the same number; whichever is not everywhere was cut
+/// short before anything but superblocks was written.
+fn is_everywhere(update: &Superblock, found: &[Superblock]) -> bool {
+    let is_in_service = |other: &&Superblock| {
+        update.members.get(other.dev.index()).is_some_and(|entry| {
+            entry.serial == other.serial
+                && matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
+        })
+    };
+    let agree = planted(Planted::UpdateUsedAgain);
+    agree
+        || found.iter().filter(is_in_service).all(|other| {
+            (other.epoch, other.config_seq, &other.members)
+                == (update.epoch, update.config_seq, &update.members)
+        })
+}
+
 /// The same however many members are missing: for looking at an array that cannot be assembled.
 pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     let first = found.first().ok_or(AssembleError::NoMembers)?;
@@ -61,7 +79,9 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         }
     }
     // A round may have been written again, to some members only, when more was durable: that says more.
-    let says = |s: &&Superblock| (s.epoch, s.config_seq, s.durable_through, s.checkpoints.durable);
+    let says = |s: &&Superblock| {
+        (s.epoch, s.config_seq, is_everywhere(s, found), s.durable_through, s.checkpoints.durable)
+    };
     let newest = found.iter().max_by_key(says).ok_or(AssembleError::NoMembers)?.clone();
     let count = newest.config.geometry.device_count() + usize::from(newest.config.log_count);
     let mut members = newest.members.clone();

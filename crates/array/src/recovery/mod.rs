@@ -40,6 +40,10 @@ use std::ops::Range;
 
 /// Checkpoints that an assembly may have begun behind the last of which superblocks or headers tell.
 const NUMBERS_SKIPPED: u64 = 2;
+/// Updates of the superblocks that the assembly before may have begun behind the last that a working member
+/// of it has: whatever changed while one round was written is in the next. Odd, as the copies of a member are
+/// written in turn.
+const UPDATES_SKIPPED: u64 = (1 << 16) + 1;
 /// Blocks of a checkpoint written at once.
 const WRITE_BLOCKS: usize = 512;
 
@@ -104,11 +108,8 @@ fn assemble_on(
     // Before anything else changes: a member that is missing now must not pass for a good one after a crash;
     // and no later assembly may use the number of the checkpoint that ends this one, should it be cut short.
     loaded.place.used = unused_number(newest, &loaded) - 1;
-    let newest = &Superblock {
-        checkpoints: CheckpointNumbers { used: loaded.place.next(), ..newest.checkpoints },
-        ..newest.clone()
-    };
-    health.config_seq += 1;
+    let newest = &newer_than_absent(newest, &loaded);
+    health.config_seq += if planted(Planted::UpdateUsedAgain) { 1 } else { UPDATES_SKIPPED };
     write_superblocks(devices, &mut health, newest)?;
     let mut published = health.config_seq;
     if lost.is_some() || scheme::forgets_writes(&store.config, restart) {
@@ -156,6 +157,18 @@ fn assemble_on(
     // Not before: recovery relies on nothing of a member that is being rebuilt.
     parts.health.trust_what_stayed();
     Ok((parts, report))
+}
+
+/// What superblocks say before anything else changes, by an update that no member has that is missing now: of
+/// the newest assembly that is known of, and in it behind all that its rounds may have told that member alone.
+/// It would pass for a good one otherwise, or for one that has been in service since, when it is back.
+fn newer_than_absent(newest: &Superblock, loaded: &load::Loaded) -> Superblock {
+    let checkpoints = CheckpointNumbers { used: loaded.place.next(), ..newest.checkpoints };
+    // Its superblocks may have arrived where nobody looks now.
+    let was_cut_short = loaded.epoch > newest.epoch && !planted(Planted::UpdateUsedAgain);
+    let (epoch, nonce) =
+        if was_cut_short { (loaded.epoch, loaded.nonce) } else { (newest.epoch, newest.nonce) };
+    Superblock { checkpoints, epoch, nonce, ..newest.clone() }
 }
 
 /// A number that no checkpoint ever had, whole or not. The assembly before may have begun some since it last

@@ -53,6 +53,7 @@ impl Session<'_> {
             }
             Step::Fail(dev) => self.fail_device(dev),
             Step::Replace => self.replace(),
+            Step::Resume => self.resume_rebuilds(),
             Step::Rot(dev, area) => self.machine.rot_area(dev, area),
             Step::Scrub => self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0)),
         }
