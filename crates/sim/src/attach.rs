@@ -86,7 +86,7 @@ impl Machine {
         for dev in 0..self.member_count() {
             let standing = self.standing[usize::from(dev)];
             let may_be_absent = self.suspects.contains(&dev) && !self.is_split();
-            let absent = standing.lost || self.away == Some(dev) || (may_be_absent && self.rng.chance(1, 6));
+            let absent = standing.lost || (may_be_absent && self.rng.chance(1, 6));
             if !absent && self.has_superblock(self.world.look().disk(dev).view(), dev) {
                 plugged.push(Plugged { dev, is_stale: false, image: None, is_shelf: false });
             }

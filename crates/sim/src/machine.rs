@@ -129,8 +129,6 @@ pub(crate) struct Machine {
     pub world: Shared,
     pub oracle: Oracle,
     pub suspects: BTreeSet<u16>,
-    /// A device that is not plugged in now.
-    pub away: Option<u16>,
     /// Devices that do not answer for a while, more than the code tolerates, and until when.
     pub shelf: Option<(Vec<u16>, u64)>,
     /// Damage done so far.
@@ -192,7 +190,6 @@ impl Machine {
             oracle: Oracle::new(sectors.map_err(|_| violation!("a volume too large to be simulated"))?),
             world,
             suspects: BTreeSet::new(),
-            away: None,
             shelf: None,
             hurts: 0,
             mended: None,
@@ -578,10 +575,11 @@ impl Machine {
     /// Power fails `events` operations into assembly, or right after it; a device may be away meanwhile, if
     /// no other is hurt.
     pub fn cut_assembly(&mut self, events: u64, without: Option<u16>) -> Result<(), Violation> {
-        self.away = without.filter(|dev| self.suspects.iter().all(|suspect| suspect == dev));
-        self.suspects.extend(self.away);
+        let without = without.filter(|dev| self.suspects.iter().all(|suspect| suspect == dev));
+        self.suspects.extend(without);
+        without.into_iter().for_each(|dev| self.standing[usize::from(dev)].lost = true);
         let arrangements = self.attach()?;
-        self.away = None;
+        without.into_iter().for_each(|dev| self.standing[usize::from(dev)].lost = false);
         self.find_sizes(&arrangements)?;
         self.world.change().crash_after(events);
         for (shard, arrangement) in (0..).zip(&arrangements) {

@@ -15,6 +15,7 @@ use block::Geometry;
 use block::mix;
 use format::{CheckpointKind, CodeKind, Consistency, LayoutKind, SchemeKind, UNITS_SPARE};
 use placement::GcThreshold;
+use std::ops::Range;
 
 /// An array and what is asked of it. Steps of one group run side by side; the next group waits for their
 /// answers.
@@ -337,7 +338,7 @@ impl Script {
         let events = self.run(whole)?;
         let mut worlds = 0;
         for after in 0..=events {
-            for again in (after % STARTS_TRIED..START_EVENTS_MAX).step_by(STARTS_TRIED as usize) {
+            for again in START_EVENTS.filter(|again| (after + again).is_multiple_of(STARTS_TRIED)) {
                 let cut =
                     Cut { after, again: Some(again), without: Some(dev), tear: Tear::KeepAll, lost: None };
                 self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
@@ -371,10 +372,10 @@ fn make_whole(machine: &mut Machine) -> Result<(), Violation> {
     Ok(())
 }
 
-/// About as many operations as a start of these arrays takes of which all is known durable, and every which
-/// of them power fails at.
-const START_EVENTS_MAX: u64 = 64;
-const STARTS_TRIED: u64 = 8;
+/// Operations into a start of these arrays, if all is known durable: from the superblocks that say who is
+/// there to those that name the new assembly. Power fails at every third or so.
+const START_EVENTS: Range<u64> = 24..48;
+const STARTS_TRIED: u64 = 3;
 
 /// More operations than recovery of these arrays takes.
 const RECOVERY_EVENTS_MAX: u64 = 160;

@@ -50,7 +50,10 @@ const FAILED: [(u64, &str); 6] = [
     (20_000_002_170, "recovery went by a checkpoint that one member held, and wrote over the one before"),
     (14_000_028_269, "two devices had one serial number, as power failed when the first alone knew of it"),
     (13_000_025_017, "a commit waited for pages that had come in the turn in which it asked for them"),
-    (11_306, "a member told of its rebuild alone passed for whole, as a start without it had told the others"),
+    (
+        11_306,
+        "a member told of its rebuild alone passed for whole, as a start without it had told the others",
+    ),
     (20_000_028_871, "nobody let a paused scrub of several shards go on, whose patrols never rested at once"),
 ];
 

@@ -108,7 +108,7 @@ fn assemble_on(
     // Before anything else changes: a member that is missing now must not pass for a good one after a crash;
     // and no later assembly may use the number of the checkpoint that ends this one, should it be cut short.
     loaded.place.used = unused_number(newest, &loaded) - 1;
-    let newest = &newer_than_absent(newest, &loaded);
+    let newest = &newer_than_absent(newest, &loaded, &health);
     health.config_seq += if planted(Planted::UpdateUsedAgain) { 1 } else { UPDATES_SKIPPED };
     write_superblocks(devices, &mut health, newest)?;
     let mut published = health.config_seq;
@@ -159,15 +159,18 @@ fn assemble_on(
     Ok((parts, report))
 }
 
-/// What superblocks say before anything else changes, by an update that no member has that is missing now: of
-/// the newest assembly that is known of, and in it behind all that its rounds may have told that member alone.
-/// It would pass for a good one otherwise, or for one that has been in service since, when it is back.
-fn newer_than_absent(newest: &Superblock, loaded: &load::Loaded) -> Superblock {
+/// What superblocks say before anything else changes, of the newest assembly that is known of. With an update
+/// behind all that its rounds may have told a member alone that is missing now, that one does not pass for a
+/// good one when it is back, nor for one that was in service meanwhile.
+fn newer_than_absent(newest: &Superblock, loaded: &load::Loaded, health: &Health) -> Superblock {
     let checkpoints = CheckpointNumbers { used: loaded.place.next(), ..newest.checkpoints };
-    // Its superblocks may have arrived where nobody looks now.
-    let was_cut_short = loaded.epoch > newest.epoch && !planted(Planted::UpdateUsedAgain);
-    let (epoch, nonce) =
-        if was_cut_short { (loaded.epoch, loaded.nonce) } else { (newest.epoch, newest.nonce) };
+    // Its superblocks may have arrived where nobody looks now: then its checkpoint was on all that hold it.
+    let was_cut_short = loaded.epoch > newest.epoch && partial::are_enough(&loaded.place.devices, health);
+    let (epoch, nonce) = if was_cut_short && !planted(Planted::UpdateUsedAgain) {
+        (loaded.epoch, loaded.nonce)
+    } else {
+        (newest.epoch, newest.nonce)
+    };
     Superblock { checkpoints, epoch, nonce, ..newest.clone() }
 }
 

@@ -24,7 +24,7 @@ pub(super) struct Partial {
 
 /// Whether one of them is left whatever may still be lost: those that are missing already, a member that is
 /// being rebuilt among them, and as many more as the code tolerates.
-fn are_enough(holders: &[DevIndex], health: &Health) -> bool {
+pub(super) fn are_enough(holders: &[DevIndex], health: &Health) -> bool {
     let wanted = (health.tolerated() + 1).saturating_sub(health.missing_count());
     holders.iter().filter(|&&dev| is_whole(health, dev)).count() >= wanted
 }
