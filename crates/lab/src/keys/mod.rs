@@ -95,6 +95,10 @@ struct Load {
     /// Keys that the cache of metadata holds, in percent of those loaded.
     #[arg(long, default_value = "100", value_parser = clap::value_parser!(u64).range(0..=100), value_name = "PERCENT")]
     cache: u64,
+    /// Memory for records of up to 16 KiB that were read, as `kv serve` has it; hits in it do not count among
+    /// those of the cache of metadata (layout log).
+    #[arg(long, value_parser = parse_size, default_value = "0B", value_name = "SIZE")]
+    cache_records: u64,
     /// Which keys are asked for; YCSB D asks for the latest in any case.
     #[arg(long, value_enum, default_value = "zipf")]
     keys_by: Popularity,
@@ -219,6 +223,9 @@ impl Arguments {
                 "--workload {workload}: the layout in-place has neither scans nor keys that come later; take --layout log"
             )));
         }
+        if self.load.cache_records > 0 {
+            return Err(Failure::new("--cache-records: the layout in-place keeps no records; take --layout log"));
+        }
         if !self.load.pair_size.is_multiple_of(4096) {
             return Err(Failure::new(format!(
                 "--pair-size: found {} bytes, expected a multiple of 4096 with --layout in-place",
@@ -314,6 +321,21 @@ mod tests {
         assert_eq!(&key(0), b"user00000000000000000000");
         assert_eq!(&key(12_090), b"user00000000000000012090");
         assert_eq!(&key(u64::MAX), b"user18446744073709551615");
+    }
+
+    #[test]
+    fn records_that_are_kept_are_not_read_again() {
+        let read = |records: &str| {
+            let words = format!("{SMALL} --workload set,get --cache-records {records}");
+            let measured = one(&arguments(&words), SchemeKind::Eplog).unwrap();
+            (measured[1].requests, measured[1].read_bytes)
+        };
+        let ((requests, without), (same, with)) = (read("0B"), read("64MiB"));
+        assert_eq!(requests, same);
+        // Of 600 keys each is read once at most.
+        assert!(with > 0 && with <= 600 * 3 * 4096 && without > 2 * with, "{without} and {with}");
+        let words = format!("{SMALL} --layout in-place --cache-records 1MiB");
+        assert!(arguments(&words).check().is_err());
     }
 
     /// K-01, K-08, K-09, K-11: both stores on every scheme, with every share of cache.

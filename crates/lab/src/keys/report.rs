@@ -104,6 +104,7 @@ pub fn to_json(arguments: &Arguments, results: &[Measured]) -> Value {
             "keys": load.keys,
             "pair_bytes": load.pair_size,
             "cache_percent": load.cache,
+            "cache_records_bytes": (arguments.layout == Layout::Log).then_some(load.cache_records),
             "keys_by": name(&load.keys_by),
             "queue_depth": load.queue_depth,
             "sync": (arguments.layout == Layout::Log).then(|| name(&load.sync)),

@@ -62,6 +62,7 @@ pub fn subject(arguments: &Arguments, scheme: SchemeKind) -> Result<Box<dyn Subj
             let options = Options {
                 sync: arguments.load.sync.of_store(),
                 cache_keys: arguments.cache_keys(),
+                kept_bytes: usize::try_from(arguments.load.cache_records).unwrap_or(usize::MAX),
                 ..Options::default()
             };
             let carrier = Carrier::new(target, shadow);
