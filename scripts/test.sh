@@ -12,7 +12,7 @@ step "lints";         cargo clippy --workspace --all-targets --locked -- -D warn
 step "release build"; cargo build --release --locked
 step "tests";         cargo test --workspace --locked --no-fail-fast
 step "simulator, fixed seeds"
-"$target"/release/elastripe-sim --from 0 --worlds "${ELASTRIPE_SIM_WORLDS:-10000}"
+"$target"/release/elastripe-sim --from 0 --worlds "${ELASTRIPE_SIM_WORLDS:-5000}"
 step "simulator, fresh seeds"
 "$target"/release/elastripe-sim --seconds "${ELASTRIPE_SIM_SECONDS:-30}" --from "$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')"
 step "documentation"; RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
