@@ -212,6 +212,11 @@ pub fn looks_like_metadata(bytes: &[u8]) -> bool {
 }
 
 impl Superblock {
+    /// Which update of the superblocks this is: of those of all members the highest counts.
+    pub fn update(&self) -> (Epoch, u64) {
+        (self.epoch, self.config_seq)
+    }
+
     /// Checks everything that a reader will check. What comes from an operator (the name, sizes) must pass
     /// here before [`Superblock::encode`].
     pub fn check(&self) -> Result<(), FormatError> {

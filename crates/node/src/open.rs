@@ -647,8 +647,8 @@ fn confirm(members: &mut Members, found: &Found) -> Result<(), Error> {
         let (Some(path), dev) = (path, DevIndex::new(index as u16)) else { continue };
         let expected = &found.arrangement.newest;
         let newest = read_superblock(members, expected.array, dev);
-        let same = newest
-            .is_some_and(|superblock| superblock.config_seq <= expected.config_seq && superblock.dev == dev);
+        let is_as_old = |superblock: &Superblock| superblock.update() <= expected.update();
+        let same = newest.is_some_and(|superblock| is_as_old(&superblock) && superblock.dev == dev);
         if !same {
             return Err(Error::Changed { path: path.clone() });
         }

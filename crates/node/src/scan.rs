@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::open::{Candidate, look_at, name_of};
 use crate::output;
 use crate::search::Search;
-use format::ArrayUuid;
+use format::{ArrayUuid, Superblock};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,8 +54,8 @@ impl Sight {
             Ok(candidate) => candidate,
             Err(failure) => return Some(failure),
         };
-        let (array, name, config_seq) = match candidate.require_superblock() {
-            Ok(superblock) => (superblock.array, superblock.name.clone(), superblock.config_seq),
+        let (array, name, update) = match candidate.require_superblock() {
+            Ok(superblock) => (superblock.array, superblock.name.clone(), superblock.update()),
             Err(failure) if candidate.other_version().is_some() => {
                 self.other_versions.push(failure);
                 return None;
@@ -69,7 +69,7 @@ impl Sight {
         match self.arrays.iter_mut().find(|other| other.array == array) {
             Some(other) => {
                 let newest = other.candidates.iter().filter_map(Candidate::superblock);
-                if newest.map(|found| found.config_seq).max() < Some(config_seq) {
+                if newest.map(Superblock::update).max() < Some(update) {
                     other.name = name;
                 }
                 other.candidates.push(candidate);

@@ -371,11 +371,10 @@ impl Machine {
         let found: Vec<Superblock> =
             (0..self.member_count()).filter_map(|dev| self.superblock_on(dev, shard)).collect();
         let mut out = 0;
-        let Some(newest) = found.iter().max_by_key(|s| (s.epoch, s.config_seq)) else {
+        let Some(newest) = found.iter().max_by_key(|s| s.update()) else {
             return Err(violation!("no superblock is left after a blackout"));
         };
-        let copies =
-            found.iter().filter(|s| (s.epoch, s.config_seq) == (newest.epoch, newest.config_seq)).count();
+        let copies = found.iter().filter(|s| s.update() == newest.update()).count();
         for (dev, entry) in (0..self.member_count()).zip(&newest.members) {
             if entry.state == MemberState::Failed {
                 self.say(|| {

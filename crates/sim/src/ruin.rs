@@ -143,12 +143,11 @@ impl Machine {
     /// One must be left who holds a copy of the last frame, and one whose superblock is the newest: a member
     /// that was taken out of service does not know of it, and what came after is on the others alone.
     fn keep_who_knows(&self, shard: u16, lost: &mut BTreeSet<u16>) {
-        let newest =
-            self.newest_superblock(shard).map(|superblock| (superblock.epoch, superblock.config_seq));
+        let newest = self.newest_superblock(shard).map(|superblock| superblock.update());
         let told: Vec<u16> = (0..self.member_count())
             .filter(|&dev| {
                 let superblock = self.superblock_on(dev, shard);
-                superblock.map(|superblock| (superblock.epoch, superblock.config_seq)) == newest
+                superblock.map(|superblock| superblock.update()) == newest
             })
             .collect();
         let witnesses: Vec<u16> = self.witness(shard).into_iter().map(|(dev, _)| dev).collect();
@@ -266,7 +265,7 @@ impl Machine {
     fn newest_superblock(&self, shard: u16) -> Option<Superblock> {
         let there = (0..self.member_count()).filter(|&dev| !self.standing[usize::from(dev)].lost);
         let each = there.filter_map(|dev| self.superblock_on(dev, shard));
-        each.max_by_key(|superblock| (superblock.epoch, superblock.config_seq))
+        each.max_by_key(|superblock| superblock.update())
     }
 
     /// The copies of a frame that says most of what is durable, of those that are not lost anyway: one of

@@ -64,10 +64,10 @@ fn is_everywhere(update: &Superblock, found: &[Superblock]) -> bool {
     };
     let agree = planted(Planted::UpdateUsedAgain);
     agree
-        || found.iter().filter(is_in_service).all(|other| {
-            (other.epoch, other.config_seq, &other.members)
-                == (update.epoch, update.config_seq, &update.members)
-        })
+        || found
+            .iter()
+            .filter(is_in_service)
+            .all(|other| (other.update(), &other.members) == (update.update(), &update.members))
 }
 
 /// The same however many members are missing: for looking at an array that cannot be assembled.
@@ -79,9 +79,8 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         }
     }
     // A round may have been written again, to some members only, when more was durable: that says more.
-    let says = |s: &&Superblock| {
-        (s.epoch, s.config_seq, is_everywhere(s, found), s.durable_through, s.checkpoints.durable)
-    };
+    let says =
+        |s: &&Superblock| (s.update(), is_everywhere(s, found), s.durable_through, s.checkpoints.durable);
     let newest = found.iter().max_by_key(says).ok_or(AssembleError::NoMembers)?.clone();
     let count = newest.config.geometry.device_count() + usize::from(newest.config.log_count);
     let mut members = newest.members.clone();

@@ -224,7 +224,9 @@ impl Arguments {
             )));
         }
         if self.load.cache_records > 0 {
-            return Err(Failure::new("--cache-records: the layout in-place keeps no records; take --layout log"));
+            return Err(Failure::new(
+                "--cache-records: the layout in-place keeps no records; take --layout log",
+            ));
         }
         if !self.load.pair_size.is_multiple_of(4096) {
             return Err(Failure::new(format!(
