@@ -139,7 +139,6 @@ pub(crate) struct Machine {
     pub retired: Vec<Option<Retired>>,
     /// The member that the device on the shelf may have succeeded.
     pub succeeded: Option<u16>,
-    pub serial: u32,
     pub outcome: Outcome,
     pub verbose: bool,
     pub now_ns: u64,
@@ -196,7 +195,6 @@ impl Machine {
             standing: vec![Standing::default(); sizes.len()],
             retired: vec![None; sizes.len()],
             succeeded: None,
-            serial: 1000,
             outcome: Outcome::default(),
             now_ns: 0,
             unread: false,

@@ -252,6 +252,20 @@ impl Script {
 
     /// The same; and how many units garbage collection chose before power failed.
     fn run_counting(&self, cut: Cut) -> Result<(u64, u64), Violation> {
+        let (mut machine, events, collected) = self.cut_short(cut)?;
+        if let Some(again) = cut.again {
+            machine.cut_assembly(again, cut.without)?;
+        }
+        if cut.without.is_some() {
+            make_whole(&mut machine, Step::Resume)?;
+        }
+        machine.finale()?;
+        Ok((events, collected))
+    }
+
+    /// Runs the script until power has failed, and a device is lost with it: the machine then, the operations
+    /// that began or ended, and the units that garbage collection chose.
+    fn cut_short(&self, cut: Cut) -> Result<(Machine, u64, u64), Violation> {
         // Scripts of different lengths differ in what they draw, too.
         let length = u64::try_from(self.groups.len()).unwrap_or(0) << 52;
         let lost = u64::from(cut.lost.unwrap_or(999)) << 40;
@@ -280,14 +294,7 @@ impl Script {
         {
             machine.lose(dev);
         }
-        if let Some(again) = cut.again {
-            machine.cut_assembly(again, cut.without)?;
-        }
-        if cut.without.is_some() {
-            make_whole(&mut machine)?;
-        }
-        machine.finale()?;
-        Ok((events, collected))
+        Ok((machine, events, collected))
     }
 
     /// How many units garbage collection chooses if power does not fail.
@@ -348,6 +355,22 @@ impl Script {
         Ok(worlds)
     }
 
+    /// Power fails at every operation; the device is away in the next start, in which another one takes its
+    /// place, and is there again in the one after that. How many worlds that were.
+    pub fn every_start_that_replaces(&self, dev: u16) -> Result<u64, Violation> {
+        let whole = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
+        let events = self.run(whole)?;
+        for after in 0..=events {
+            let cut = Cut { after, tear: Tear::KeepAll, ..whole };
+            let (mut machine, ..) = self.cut_short(cut)?;
+            machine.lose(dev);
+            make_whole(&mut machine, Step::Replace)
+                .and_then(|()| machine.finale())
+                .map_err(|what| violation!("{cut:?}, {dev} replaced: {what}"))?;
+        }
+        Ok(events)
+    }
+
     /// Power fails at one operation, and again at every operation of the assembly that follows.
     pub fn every_cut_of_recovery(&self, after: u64, tear: Tear, lost: Option<u16>) -> Result<u64, Violation> {
         let mut worlds = 0;
@@ -360,11 +383,11 @@ impl Script {
     }
 }
 
-/// The array starts, and what was being rebuilt is rebuilt.
-fn make_whole(machine: &mut Machine) -> Result<(), Violation> {
+/// The array starts, and is made whole in one way or another.
+fn make_whole(machine: &mut Machine, step: Step) -> Result<(), Violation> {
     let shards = machine.power_on()?;
     let mut session = Session::new(machine, shards);
-    session.play(Step::Resume);
+    session.play(step);
     session.drain()?;
     session.rest()?;
     drop(session);

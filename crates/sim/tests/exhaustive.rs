@@ -84,3 +84,11 @@ fn every_start_without_the_member_that_is_replaced() {
         check(&format!("{scheme} 2+1"), Script::rebuilt_in_steps(scheme).every_start_without(0));
     }
 }
+
+#[test]
+fn every_start_that_replaces_the_member_that_is_replaced() {
+    for scheme in [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::Elastic] {
+        let script = Script::replacement(scheme, 1);
+        check(&format!("{scheme} 2+1"), script.every_start_that_replaces(0));
+    }
+}

@@ -246,6 +246,10 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
             let scripts = [Script::rebuilt_in_steps(SchemeKind::Elastic)];
             Some(hunt_script(bug, &scripts, |script| script.every_start_without(0)))
         }
+        Planted::SerialGivenTwice => {
+            let scripts = [Script::replacement(SchemeKind::Eplog, 1)];
+            Some(hunt_script(bug, &scripts, |script| script.every_start_that_replaces(0)))
+        }
         Planted::GrowLeavesHalfTold => {
             let scripts = [Script::growing(SchemeKind::Raid)];
             Some(hunt_script(bug, &scripts, Script::every_cut_of_growth))

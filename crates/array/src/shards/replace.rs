@@ -45,7 +45,8 @@ impl Seat {
     /// The place in the shard of an engine.
     pub fn of(engine: &Engine, dev: DevIndex) -> Self {
         let health = engine.health();
-        let first = before_those_of(engine.journal().epoch());
+        let first =
+            if planted(Planted::SerialGivenTwice) { 0 } else { before_those_of(engine.journal().epoch()) };
         Self {
             in_service: health.is_writable(dev),
             in_flight: engine.in_flight(dev),

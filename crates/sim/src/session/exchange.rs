@@ -50,12 +50,9 @@ impl Session<'_> {
         }
     }
 
-    /// The serial number of a device that takes a place, by the product's rule, and none that was used
-    /// before.
-    pub(super) fn new_serial(&mut self, dev: DevIndex) -> u32 {
-        let known = Seat::of(self.fleet.engine_ref(0), dev).serial_max;
-        self.machine.serial = self.machine.serial.max(known) + 1;
-        self.machine.serial
+    /// The serial number of a device that takes a place, by the product's rule.
+    pub(super) fn new_serial(&self, dev: DevIndex) -> u32 {
+        Seat::of(self.fleet.engine_ref(0), dev).serial_max + 1
     }
 
     fn put_in_place(&mut self, dev: u16) {

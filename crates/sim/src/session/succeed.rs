@@ -85,7 +85,6 @@ impl Session<'_> {
                 (0..self.fleet.len()).for_each(|at| self.fleet.shard(at).devices().copy_again());
             }
             SucceedStep::HandOver { shard, serial } => {
-                self.machine.serial = self.machine.serial.max(serial);
                 let array = self.fleet.shard(shard);
                 array.devices().hand_over();
                 if !array.engine().succeed(dev, serial) {
