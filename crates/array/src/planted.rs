@@ -221,6 +221,8 @@ planted!(
     KeptChangesMove,
     /// Superblocks say how far a rebuild is before that is durable.
     PositionBeforeFlush,
+    /// An older copy of a member passes for one whose last superblock a power cut caught on its way.
+    OlderCopyCounts,
     /// Serial numbers count on from those of the table, of which power may have kept one from everybody else.
     SerialGivenTwice,
     /// A start tells the members who is missing by an update of the superblocks that that one may have.

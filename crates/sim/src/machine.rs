@@ -470,6 +470,14 @@ impl Machine {
         self.standing[usize::from(dev)].tainted = true;
     }
 
+    /// A device is what it was before the array went on: an older copy, of which nothing may count.
+    pub fn put_back(&mut self, dev: u16, before: Image) {
+        self.say(|| format!("device {dev} is an older copy of itself"));
+        self.world.change().replace(dev, before);
+        self.suspects.insert(dev);
+        self.standing[usize::from(dev)].excluded = self.all_shards();
+    }
+
     /// Assembles the array, power cuts during that included.
     pub fn power_on(&mut self) -> Result<Vec<Shard>, Violation> {
         let trouble = self.keeps(Part::Trouble);

@@ -371,6 +371,20 @@ impl Script {
         Ok(events)
     }
 
+    /// The array is started once more behind the script, and goes on; then one device is what it was before
+    /// that, each in turn. How many worlds that were.
+    pub fn every_copy_put_back(&self) -> Result<u64, Violation> {
+        let cut = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
+        for dev in 0..self.member_count() {
+            let (mut machine, ..) = self.cut_short(cut)?;
+            let before = machine.world.look().disk(dev).durable().clone();
+            make_whole(&mut machine, Step::Write { first: 0, count: CHUNK, durable: true })?;
+            machine.put_back(dev, before);
+            machine.finale().map_err(|what| violation!("a copy of {dev} put back: {what}"))?;
+        }
+        Ok(self.member_count().into())
+    }
+
     /// Power fails at one operation, and again at every operation of the assembly that follows.
     pub fn every_cut_of_recovery(&self, after: u64, tear: Tear, lost: Option<u16>) -> Result<u64, Violation> {
         let mut worlds = 0;

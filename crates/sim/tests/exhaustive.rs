@@ -92,3 +92,10 @@ fn every_start_that_replaces_the_member_that_is_replaced() {
         check(&format!("{scheme} 2+1"), script.every_start_that_replaces(0));
     }
 }
+
+#[test]
+fn every_copy_put_back() {
+    for scheme in [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic] {
+        check(&format!("{scheme} 2+1"), Script::everyday(scheme, 1).every_copy_put_back());
+    }
+}

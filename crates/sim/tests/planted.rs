@@ -246,6 +246,9 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
             let scripts = [Script::rebuilt_in_steps(SchemeKind::Elastic)];
             Some(hunt_script(bug, &scripts, |script| script.every_start_without(0)))
         }
+        Planted::OlderCopyCounts => {
+            Some(hunt_script(bug, &[Script::everyday(SchemeKind::Raid, 1)], Script::every_copy_put_back))
+        }
         Planted::SerialGivenTwice => {
             let scripts = [Script::replacement(SchemeKind::Eplog, 1)];
             Some(hunt_script(bug, &scripts, |script| script.every_start_that_replaces(0)))

@@ -6,6 +6,10 @@ use crate::restart::{AssembleError, DirtyDegraded};
 use block::DevIndex;
 use format::{FaultRecord, MemberEntry, MemberState, Superblock};
 
+/// Updates that the last round of an assembly may be behind the first that names the next one: those that a
+/// start skips once, and one for each member that fails meanwhile.
+const UPDATES_BEHIND_MAX: u64 = super::UPDATES_SKIPPED + 1024;
+
 /// The members in order.
 #[derive(Clone, Debug)]
 pub struct Arrangement {
@@ -13,7 +17,8 @@ pub struct Arrangement {
     pub newest: Superblock,
     /// For each member which of the given superblocks it is.
     pub places: Vec<Option<usize>>,
-    /// Given devices that are no members any more: replaced, or failed while the array went on.
+    /// Given devices that are no members any more: replaced, failed while the array went on, or an older copy
+    /// of what a member was.
     pub stale: Vec<usize>,
     /// Members whose superblock is not the newest: power failed while it was written to all of them.
     pub lagging: Vec<DevIndex>,
@@ -50,6 +55,14 @@ pub fn arrange(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         });
     }
     Ok(arrangement)
+}
+
+/// Whether a member that is in service cannot have this superblock: whoever is, has every round but the last.
+/// A power cut explains that one; only what was put back from a copy is a whole assembly behind. Of a copy
+/// made in the same assembly, or in one that a build before this rule began, nobody knows.
+fn is_older_copy(superblock: &Superblock, newest: &Superblock) -> bool {
+    let behind = newest.config_seq.saturating_sub(superblock.config_seq);
+    superblock.epoch < newest.epoch && behind > UPDATES_BEHIND_MAX && !planted(Planted::OlderCopyCounts)
 }
 
 /// Whether all that this update names as being in service, and that are there, have it. Two starts that other
@@ -92,6 +105,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         let dev = superblock.dev.index();
         let current = members.get(dev).is_some_and(|entry| {
             entry.serial == superblock.serial
+                && !is_older_copy(superblock, &newest)
                 && (matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
                     || planted(Planted::AcceptStale))
         });

@@ -42,7 +42,7 @@ use std::ops::Range;
 const NUMBERS_SKIPPED: u64 = 2;
 /// Updates of the superblocks that the assembly before may have begun behind the last that a working member
 /// of it has: whatever changed while one round was written is in the next. Odd, as the copies of a member are
-/// written in turn.
+/// written in turn. A start skips so many twice: before it changes anything, and when it names its assembly.
 const UPDATES_SKIPPED: u64 = (1 << 16) + 1;
 /// Blocks of a checkpoint written at once.
 const WRITE_BLOCKS: usize = 512;
@@ -149,8 +149,8 @@ fn assemble_on(
         Superblock { epoch, nonce, clean: false, checkpoints, durable_through, ..parts.superblock };
     // Both copies: should all of the newer ones be lost, the others must not name the assembly before, or its
     // orderly stop.
-    for _ in format::SUPERBLOCK_OFFSETS {
-        parts.health.config_seq += 1;
+    for step in [UPDATES_SKIPPED, 1] {
+        parts.health.config_seq += step;
         write_superblocks(devices, &mut parts.health, &parts.superblock)?;
     }
     parts.superblock.config_seq = parts.health.config_seq;
