@@ -304,8 +304,8 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
     };
     write_checkpoint(devices, &mut parts, Seq::new(0), None)?;
     // Both copies: a leftover of an older array in the other one must not count.
-    write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+    write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     parts.health.config_seq = 2;
-    write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+    write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     Ok(())
 }

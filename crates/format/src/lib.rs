@@ -60,7 +60,7 @@ pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use shard::{SHARDS_MAX, Shard, UNIT_BYTES_MIN};
 pub use superblock::{
     CheckpointNumbers, FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS,
-    ScrubRecord, Superblock, looks_like_member, looks_like_metadata,
+    ScrubRecord, Superblock, looks_like_member, looks_like_metadata, update_after,
 };
 pub use tables::layout_tables;
 pub use uuid::ArrayUuid;

@@ -211,6 +211,13 @@ pub fn looks_like_metadata(bytes: &[u8]) -> bool {
     bytes.starts_with(&KIND.magic[..4])
 }
 
+/// The number of an update of the superblocks that is at least `least`, if the one before had the number
+/// `before`: the other copy of every member is written, so that one torn everywhere leaves the one before.
+pub fn update_after(before: u64, least: u64) -> u64 {
+    let is_same_copy = least > before && (least - before).is_multiple_of(2);
+    least + u64::from(is_same_copy)
+}
+
 impl Superblock {
     /// Which update of the superblocks this is: of those of all members the highest counts.
     pub fn update(&self) -> (Epoch, u64) {

@@ -100,11 +100,8 @@ impl Core {
         self.stop_waiting();
         // The copies are written in turn, however much has changed since: torn everywhere, this round must
         // leave what the last one said.
-        let since_last = self.health.config_seq - self.board.members.last_round;
-        if since_last > 0 && since_last.is_multiple_of(2) {
-            self.health.config_seq += 1;
-        }
-        self.board.members.last_round = self.health.config_seq;
+        let update = format::update_after(self.board.members.last_round, self.health.config_seq);
+        (self.health.config_seq, self.board.members.last_round) = (update, update);
         for dev in self.told() {
             let superblock = self.superblock_of(dev);
             let copy = (superblock.config_seq % 2) as usize;

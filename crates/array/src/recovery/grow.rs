@@ -95,7 +95,7 @@ fn check_no_failure(devices: &mut dyn DeviceSet, parts: &mut Parts) -> Result<()
     let Some(dev) = devs.find(|&dev| !parts.health.is_writable(dev)) else { return Ok(()) };
     parts.superblock.clean = true;
     parts.health.config_seq += 1;
-    write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+    write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     Err(GrowError::MemberFailed { dev })
 }
 
@@ -149,8 +149,7 @@ fn commit(devices: &mut dyn DeviceSet, parts: &mut Parts, after: &ArrayConfig) -
             flush_all(devices, &mut parts.health);
             continue;
         }
-        write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+        write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     }
-    parts.superblock.config_seq = parts.health.config_seq;
     Ok(())
 }

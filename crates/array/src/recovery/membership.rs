@@ -118,7 +118,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             return Err(AssembleError::Duplicate { first: other, second: index, dev: superblock.dev });
         } else {
             faults[dev] = superblock.faults;
-            if (superblock.epoch, superblock.config_seq) != (newest.epoch, newest.config_seq) {
+            if superblock.update() != newest.update() {
                 lagging.push(superblock.dev);
             } else {
                 rebuilt[dev] = superblock.rebuilt;

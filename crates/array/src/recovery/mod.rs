@@ -108,18 +108,16 @@ fn assemble_on(
     // Before anything else changes: a member that is missing now must not pass for a good one after a crash;
     // and no later assembly may use the number of the checkpoint that ends this one, should it be cut short.
     loaded.place.used = unused_number(newest, &loaded) - 1;
-    let newest = &newer_than_absent(newest, &loaded, &health);
+    let mut newest = newer_than_absent(newest, &loaded, &health);
     health.config_seq += if planted(Planted::UpdateUsedAgain) { 1 } else { UPDATES_SKIPPED };
-    write_superblocks(devices, &mut health, newest)?;
-    let mut published = health.config_seq;
+    write_superblocks(devices, &mut health, &mut newest)?;
     if lost.is_some() || scheme::forgets_writes(&store.config, restart) {
         health.forget_away();
     }
     // What an older state says was written elsewhere than what was rebuilt.
     if lost.is_some() && health.forget_rebuilt() {
         health.config_seq += 1;
-        write_superblocks(devices, &mut health, newest)?;
-        published = health.config_seq;
+        write_superblocks(devices, &mut health, &mut newest)?;
     }
     let mut report = RecoveryReport {
         was_clean: newest.clean,
@@ -141,8 +139,7 @@ fn assemble_on(
 
     let epoch = Epoch::new(loaded.epoch.max(newest.epoch).max(frames_of).get() + 1);
     let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
-    let superblock = Superblock { config_seq: published, ..newest.clone() };
-    let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock };
+    let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock: newest };
     write_checkpoint(devices, &mut parts, replayed.last_seq, Some(&loaded.saved))?;
     let (checkpoints, durable_through) = (parts.checkpoint.numbers(), replayed.last_seq);
     parts.superblock =
@@ -151,9 +148,8 @@ fn assemble_on(
     // orderly stop.
     for step in [UPDATES_SKIPPED, 1] {
         parts.health.config_seq += step;
-        write_superblocks(devices, &mut parts.health, &parts.superblock)?;
+        write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     }
-    parts.superblock.config_seq = parts.health.config_seq;
     // Not before: recovery relies on nothing of a member that is being rebuilt.
     parts.health.trust_what_stayed();
     Ok((parts, report))
@@ -271,8 +267,7 @@ pub(crate) fn write_checkpoint(
     flush_all(devices, &mut parts.health);
     if parts.health.config_seq != parts.superblock.config_seq {
         // Who missed pages must not pass for a good member after a crash: its slots hold other ones.
-        write_superblocks(devices, &mut parts.health, &parts.superblock)?;
-        parts.superblock.config_seq = parts.health.config_seq;
+        write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     }
     image.config_seq = parts.superblock.config_seq;
     let block = &mut [0u8; META_BYTES];
@@ -373,14 +368,18 @@ fn complete_superblocks(devices: &mut dyn DeviceSet, health: &mut Health, arrang
 }
 
 /// Writes every working member's superblock synchronously, again if one of them fails meanwhile: the others
-/// must know. Epoch, nonce, cleanness and all that does not change are those of `template`.
+/// must know. Epoch, nonce, cleanness and all that does not change are those of `template`; its `config_seq` is
+/// that of the update before, and then of this one. The copies are written in turn, however much has changed
+/// in between.
 pub(crate) fn write_superblocks(
     devices: &mut dyn DeviceSet,
     health: &mut Health,
-    template: &Superblock,
+    template: &mut Superblock,
 ) -> Result<(), AssembleError> {
     loop {
+        health.config_seq = format::update_after(template.config_seq, health.config_seq);
         let written = health.config_seq;
+        template.config_seq = written;
         let copy = (written % 2) as usize;
         let members: Vec<DevIndex> = health.writable().collect();
         let mut blocks = vec![[0u8; META_BYTES]; members.len()];

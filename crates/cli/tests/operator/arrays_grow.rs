@@ -243,6 +243,12 @@ fn an_array_of_several_shards_grows_and_is_as_safe_as_before() {
             let all = volume(&rig, &members);
             assert_eq!((&planned["volume_bytes"], &grown["volume_bytes"]), (&all.into(), &all.into()));
             assert!(all > before + more, "{scheme}: {before} to {all}");
+            // Who only looks finds the metadata where it is now.
+            let status = rig.on("status", &members, &[]);
+            assert!(!status.out.contains("FAILED") && status.out.contains("state:"), "{scheme}: {status:?}");
+            let looked = rig.on("inspect", &members[..1], &[]).ok();
+            assert!(looked.out.contains("full-checkpoint area"), "{scheme}: {looked:?}");
+            assert!(!looked.out.contains("area 0: empty"), "{scheme}: {looked:?}");
             let all = all / STRETCH * STRETCH;
             let zeros = format!("read -P 0 {before} {STRETCH}");
             exchange(&rig, &members, &[vec![zeros], each_stretch(0..old, "read")].concat(), &[]);

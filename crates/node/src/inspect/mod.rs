@@ -147,8 +147,18 @@ pub fn has_checkpoint(path: &Path, superblock: &Superblock, dev: DevIndex) -> bo
 impl Source<'_> {
     /// Reads blocks; what lies behind the end or cannot be read is zeros, which no decoder takes for
     /// anything.
-    fn read(&self, offset: u64, bytes: &mut [u8]) {
-        let start = self.config.slice_origin(self.dev) + offset;
+    fn read(&self, mut offset: u64, mut bytes: &mut [u8]) {
+        while !bytes.is_empty() {
+            let together = usize::try_from(self.config.blocks_together(offset)).unwrap_or(usize::MAX);
+            let length = together.saturating_mul(META_BYTES).min(bytes.len());
+            let (piece, behind) = std::mem::take(&mut bytes).split_at_mut(length);
+            self.read_piece(self.config.place_on(self.dev, offset), piece);
+            (offset, bytes) = (offset + length as u64, behind);
+        }
+    }
+
+    /// The same of what lies in one place.
+    fn read_piece(&self, start: u64, bytes: &mut [u8]) {
         if self.file.read_exact_at(bytes, start).is_ok() {
             return;
         }
