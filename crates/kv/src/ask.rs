@@ -369,6 +369,8 @@ pub struct Figures {
     pub damaged_count: u64,
     /// Asks under way.
     pub under_way_count: u64,
+    /// A write has failed: no change is taken until the store is opened again.
+    pub only_reads: bool,
 }
 
 /// A store as seen by a protocol. Nothing here blocks.

@@ -161,6 +161,9 @@ struct Work {
     locks: Locks,
     /// Operations that have got their key.
     ready: VecDeque<u32>,
+    /// Bytes of large values that are being read, and who waits for the end of those, with how many.
+    loading_bytes: u64,
+    awaits_turn: VecDeque<(u32, u64)>,
     /// Operations that wait for room in the log, in order.
     stalled: VecDeque<u32>,
     /// Asks that have not begun: new ones, and those behind a `Clear` that waits for what is under way.
@@ -355,6 +358,7 @@ impl Keys for Store {
             cache_hit_count: self.cache.hit_count,
             cache_miss_count: self.cache.miss_count,
             under_way_count: wide(self.work.count),
+            only_reads: self.course == Course::Failed,
             ..self.figures
         }
     }

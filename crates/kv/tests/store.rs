@@ -185,6 +185,55 @@ fn a_large_value_is_read_in_pieces_and_whole() {
     assert_eq!(rig.get("large").as_deref(), Some(&value[..]));
 }
 
+/// However many large values are asked for at once, few are in memory at a time; none is forgotten, also if
+/// one is larger than all that may be.
+#[test]
+fn large_values_are_read_in_turns() {
+    let mut rig = Rig::new(64 << 20, 1 << 20);
+    rig.options.loading_bytes_max = 1 << 20;
+    let value = |number: u8| vec![number; (700 << 10) + (usize::from(number % 2) << 19)];
+    for number in 0..6u8 {
+        assert_eq!(rig.set(&format!("large {number}"), &value(number)), STORED);
+    }
+    rig.set("small", b"there").unwrap();
+    rig.reopen();
+    let get = |key: &str| Ask::Get { key: bytes(key), range: Range::Whole, lifetime: None };
+    for round in 0..30u8 {
+        rig.store.start(round.into(), get(&format!("large {}", round % 6)));
+    }
+    rig.store.start(30, get("small"));
+    let (mut told, mut unread, mut most) = (Vec::new(), 0, 0);
+    for _ in 0..100_000 {
+        let before = told.len();
+        rig.store.drive(rig.now_ms, &mut told);
+        unread -= told[before..].iter().map(|told: &Told| length_of(told)).sum::<usize>().min(unread);
+        if told.len() == 31 {
+            break;
+        }
+        let issued = rig.store.next_request().expect("somebody has its turn");
+        if let Request::Read { buffer, .. } = &issued.request {
+            unread += buffer.len();
+        }
+        most = most.max(unread);
+        let ended = rig.memory.end(issued);
+        rig.store.ended(ended);
+    }
+    told.sort_by_key(|told| told.tag);
+    assert_eq!(told.len(), 31);
+    for told in &told[..30] {
+        let expected = value(u8::try_from(told.tag % 6).unwrap());
+        assert!(matches!(&told.answer, Ok(Answer::Value(Some(found))) if found.to_vec() == expected));
+    }
+    assert!(most < 4 << 20, "{most} bytes were read and not yet told");
+}
+
+fn length_of(told: &Told) -> usize {
+    match &told.answer {
+        Ok(Answer::Value(Some(value))) => value.to_vec().len(),
+        _ => 0,
+    }
+}
+
 #[test]
 fn lifetimes_end_and_change() {
     let mut rig = Rig::new(4 << 20, 64 << 10);
@@ -260,8 +309,10 @@ fn after_a_failed_write_the_store_only_reads() {
     assert_eq!(rig.set("k", b"after"), Err(Refused::ReadOnly));
     assert_eq!(rig.set("other", b"v"), Err(Refused::ReadOnly));
     assert_eq!(rig.ask(Ask::Flush), Err(Refused::ReadOnly));
+    assert!(rig.store.figures().only_reads);
     rig.memory.writes_fail = false;
     rig.reopen();
+    assert!(!rig.store.figures().only_reads);
     assert_eq!(rig.get("k").as_deref(), Some(&b"before"[..]));
 }
 

@@ -115,6 +115,7 @@ impl Store {
             damaged: None,
             current: None,
             loading: Loading::default(),
+            loading_bytes: 0,
             loaded: None,
             storing: None,
             promised_bytes: 0,
@@ -147,6 +148,7 @@ impl Store {
         self.marks.promised_bytes -= operation.promised_bytes;
         self.work.operations.release(Key::from_index(id));
         self.work.count -= 1;
+        self.loaded(operation.loading_bytes);
         self.work.locks.give(operation.hash.main, operation.mode(), &mut self.work.ready);
     }
 
@@ -161,6 +163,7 @@ impl Store {
         let Some(operation) = self.take_operation(id) else { return };
         match operation.phase {
             Phase::Key => self.look_up(id, operation),
+            Phase::Turn => self.load(id, operation, None),
             Phase::Room | Phase::Parts { .. } => self.execute(id, operation),
             Phase::Candidate | Phase::Value => self.park_again(id, operation),
         }
@@ -259,7 +262,7 @@ impl Store {
         match operation.phase {
             Phase::Candidate => self.candidate_read(id, operation, address, bytes),
             Phase::Value => self.value_read(id, operation, part, address, bytes),
-            Phase::Key | Phase::Room | Phase::Parts { .. } => self.park_again(id, operation),
+            Phase::Key | Phase::Turn | Phase::Room | Phase::Parts { .. } => self.park_again(id, operation),
         }
     }
 

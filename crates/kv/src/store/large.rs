@@ -51,6 +51,9 @@ impl Store {
             let number = |at: u64| short(narrow(at));
             let end = if length == 0 { 0 } else { number((first + length).div_ceil(part)) };
             let first = if length == 0 { 0 } else { number(first / part) };
+            if !self.may_load(id, &mut operation, u64::from(end - first) * part) {
+                return self.park(id, operation, Phase::Turn);
+            }
             let mut parts = Vec::new();
             parts.resize_with(small(end - first), || None);
             operation.loading = Loading { first, end, next: first, parts, ..Loading::default() };
@@ -71,6 +74,36 @@ impl Store {
         let flight = Flight::Operation { id, part: 0, address: meta.address };
         self.traffic.read(flight, meta.address, meta.taken_bytes);
         self.park(id, operation, Phase::Value);
+    }
+
+    /// Whether a large value may be read now; if not, its turn comes when others are done with. Whoever asks
+    /// for many of them at once, and does not take them, must not fill the memory.
+    fn may_load(&mut self, id: u32, operation: &mut Operation, bytes: u64) -> bool {
+        if operation.loading_bytes > 0 || bytes == 0 {
+            return true;
+        }
+        operation.loading_bytes = bytes;
+        let work = &mut self.work;
+        let fits = work.loading_bytes == 0 || work.loading_bytes + bytes <= self.options.loading_bytes_max;
+        if fits && work.awaits_turn.is_empty() {
+            work.loading_bytes += bytes;
+            return true;
+        }
+        work.awaits_turn.push_back((id, bytes));
+        false
+    }
+
+    /// A large value is done with: it is the turn of those that fit now.
+    pub(super) fn loaded(&mut self, bytes: u64) {
+        let work = &mut self.work;
+        work.loading_bytes -= bytes;
+        while let Some(&(id, bytes)) = work.awaits_turn.front()
+            && (work.loading_bytes == 0 || work.loading_bytes + bytes <= self.options.loading_bytes_max)
+        {
+            work.awaits_turn.pop_front();
+            work.loading_bytes += bytes;
+            work.ready.push_back(id);
+        }
     }
 
     fn value_damaged(&mut self, id: u32, operation: &Operation, address: u64) {

@@ -25,6 +25,8 @@ pub(super) enum Phase {
     Candidate,
     /// Its value, or parts of it.
     Value,
+    /// That large values which others read are done with.
+    Turn,
     /// Room in the log.
     Room,
     /// That its parts are durable.
@@ -71,6 +73,8 @@ pub(super) struct Operation {
     /// The newest record of the key, also if it says that the key is deleted.
     pub(super) current: Option<Meta>,
     pub(super) loading: Loading,
+    /// What it is counted for among the large values that are read, or will be when it is its turn.
+    pub(super) loading_bytes: u64,
     /// The value as it was, if it was wanted.
     pub(super) loaded: Option<Value>,
     pub(super) storing: Option<Storing>,

@@ -21,6 +21,8 @@ pub struct Options {
     pub cache_keys: usize,
     /// Bytes of memory for small records that were read; 0: none are kept.
     pub kept_bytes: usize,
+    /// Bytes of values larger than a record that may be read at a time; one larger than this is read alone.
+    pub loading_bytes_max: u64,
     /// Asks that may be under way.
     pub under_way_max: usize,
     /// Whether segments that are free are discarded.
@@ -35,6 +37,7 @@ impl Default for Options {
             sync: Sync::Always,
             cache_keys: 1 << 16,
             kept_bytes: 0,
+            loading_bytes_max: 256 << 20,
             under_way_max: 1 << 16,
             discard: true,
             accept_loss: false,

@@ -508,6 +508,8 @@ fn build(found: Found, options: Options) -> Store {
             count: 0,
             locks: Locks::default(),
             ready: VecDeque::new(),
+            loading_bytes: 0,
+            awaits_turn: VecDeque::new(),
             stalled: VecDeque::new(),
             held_back: VecDeque::new(),
             told: Vec::new(),

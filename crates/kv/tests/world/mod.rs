@@ -168,6 +168,8 @@ impl World {
             sync: self.plan.sync,
             cache_keys: self.plan.cache,
             kept_bytes: self.plan.cache * 700,
+            // In every other world large values wait for each other.
+            loading_bytes_max: if self.plan.cache.is_multiple_of(2) { 1 } else { 256 << 20 },
             ..Options::default()
         }
     }

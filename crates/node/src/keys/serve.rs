@@ -202,6 +202,7 @@ impl resp::Hooks<KeptKeys<Plant>> for Household<'_> {
     }
 
     fn on_turn(&mut self, keys: &mut KeptKeys<Plant>, _: &Desk) -> Flow {
+        self.0.note_store(keys.figures().into());
         self.0.on_turn(keys.volume_mut())
     }
 

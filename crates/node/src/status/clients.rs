@@ -51,6 +51,9 @@ pub struct StoreStatus {
     pub store_flushes: u64,
     /// Records that could not be read.
     pub damaged_records: u64,
+    /// Whether a write has failed, so that no change is taken until the store is served anew.
+    #[serde(default)]
+    pub only_reads: bool,
 }
 
 impl From<Figures> for StoreStatus {
@@ -69,6 +72,7 @@ impl From<Figures> for StoreStatus {
             moved_bytes: figures.moved_bytes,
             store_flushes: figures.flush_count,
             damaged_records: figures.damaged_count,
+            only_reads: figures.only_reads,
         }
     }
 }
