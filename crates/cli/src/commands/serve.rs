@@ -110,7 +110,8 @@ pub(super) struct ArrayChoices {
     #[arg(long)]
     pub(super) degraded: bool,
     /// A spare that several arrays of this machine may list; may be given several times. The first that needs
-    /// it takes it, and only if nothing is on it; the others see in `status` that it is taken.
+    /// it takes it, and only if nothing is on it, not even something of unknown kind; the others see in
+    /// `status` that it is taken.
     #[arg(long, value_name = "PATH")]
     pub(super) shared_spare: Vec<PathBuf>,
     /// Whether lines of the log begin with the time.
