@@ -403,13 +403,6 @@ impl Steward {
         }
     }
 
-    /// Tells of the members' errors, now and then.
-    fn report_errors(&mut self, running: &Running) {
-        for (device, text) in self.operator.error_lines(running) {
-            self.reactions.tell(Level::Warning, "checksum-errors", &device, &text);
-        }
-    }
-
     /// Stops, or says why not. Not at once when it is asked for: a client may have said goodbye in the same
     /// turn.
     fn decide_stop(&mut self) {

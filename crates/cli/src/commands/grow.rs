@@ -99,6 +99,9 @@ fn describe(growth: &Growth, dry_run: bool) {
             "  it is being served: what clients asked waited for {wait}; they see the new size when they connect"
         ));
     }
+    for small in &growth.small_spares {
+        output::line(format_args!("  {small}"));
+    }
     if dry_run {
         output::line("  nothing was written");
     }

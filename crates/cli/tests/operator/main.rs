@@ -46,6 +46,7 @@ mod servers_tell;
 mod shards_are_one_array;
 mod signals_end_in_order;
 mod spares_are_shared;
+mod spares_that_cannot_help;
 mod status_says_what_it_saw;
 mod stop_minds_clients;
 mod sweeps;

@@ -84,6 +84,16 @@ impl Steward {
         }
     }
 
+    /// Tells of the members' errors, now and then, and of spares that cannot help.
+    pub(super) fn report_errors(&mut self, running: &Running) {
+        for (device, text) in self.operator.lines_of_unfit_spares(running) {
+            self.reactions.tell(Level::Warning, "not-replaced", &device, &text);
+        }
+        for (device, text) in self.operator.error_lines(running) {
+            self.reactions.tell(Level::Warning, "checksum-errors", &device, &text);
+        }
+    }
+
     fn report_end(&mut self, kind: WorkKind, found: &MaintenanceReport, seconds: u64) {
         let text = describe_end(kind, found, seconds);
         if found.errors_left() > 0 {

@@ -118,6 +118,13 @@ impl Looker {
         std::mem::take(&mut lock(&self.shared.0).seen)
     }
 
+    /// Whether it was asked and will answer, or has answered and nobody has heard it.
+    pub fn is_asked(&self) -> bool {
+        let state = lock(&self.shared.0);
+        let waits = state.waits_since.is_some_and(|since| since.elapsed() <= SILENT);
+        waits || !state.seen.is_empty()
+    }
+
     /// Whether it was asked and does not answer.
     pub fn is_silent(&self) -> bool {
         lock(&self.shared.0).waits_since.is_some_and(|since| since.elapsed() > SILENT)
