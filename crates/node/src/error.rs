@@ -285,6 +285,12 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
+    /// A member of another array is where one of the named array was.
+    #[error("{}: is of another array now than when the server of that one looked last", path.display())]
+    OfAnother {
+        /// Where.
+        path: PathBuf,
+    },
     /// The array was to grow while it was served, and cannot go on.
     #[error("the array, which was to grow, cannot be assembled again: {0}")]
     NotAfterGrowth(Box<Error>),
