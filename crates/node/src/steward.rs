@@ -257,6 +257,7 @@ impl Steward {
         full: bool,
     ) -> Result<Outcome, Error> {
         let dev = self.operator.find(running, device)?;
+        let path = path.or_else(|| self.operator.device_among(running, dev, &self.stale));
         self.operator.online(running, dev, path, full)?;
         Ok(Outcome::Later(Wait::Place(dev)))
     }

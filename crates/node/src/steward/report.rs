@@ -1,6 +1,7 @@
 //! What happened to the array, for the log, hooks, and whoever waits for it.
 
 use super::{Steward, Wait};
+use crate::checks::same_file;
 use crate::control::Reply;
 use crate::event::{Event, describe_lost_page, work_name};
 use crate::faults::describe_cause;
@@ -37,6 +38,7 @@ impl Steward {
                 Event::Replaced { dev, path } => {
                     let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));
                     self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
+                    self.stale.retain(|stale| !same_file(stale, &path));
                     self.note_paths();
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }
@@ -49,6 +51,7 @@ impl Steward {
                     let text =
                         format!("{} is {} again; rebuilding what it missed", path.display(), name(dev));
                     self.reactions.tell(Level::Info, "online", &name(dev), &text);
+                    self.stale.retain(|stale| !same_file(stale, &path));
                     self.note_paths();
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }
