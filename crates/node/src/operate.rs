@@ -88,6 +88,8 @@ pub struct Operator {
     /// Members whose failure was reported: the other shards follow the first one.
     known_failed: Vec<DevIndex>,
     watch: Watch,
+    /// Members that were taken out of service as their devices will not be found again.
+    lost: BTreeSet<DevIndex>,
     /// Whether a failed member still has requests in flight, and is to be closed then.
     is_letting_go: bool,
     /// Durable state that the array was started without.
@@ -192,6 +194,11 @@ impl Operator {
         };
         let name = self.view(running).name_of(dev);
         in_service.then(|| format!("{name} ({})", self.shown_path(dev).unwrap_or(member.path()).display()))
+    }
+
+    /// Whether a member was taken out of service as its device will not be found again.
+    pub fn is_lost(&self, dev: DevIndex) -> bool {
+        self.lost.contains(&dev)
     }
 
     fn shown_path(&self, dev: DevIndex) -> Option<&Path> {
@@ -347,7 +354,7 @@ impl Operator {
             return self.go_on_growing(running, events);
         }
         let mut watch = std::mem::take(&mut self.watch);
-        watch.look(running, events);
+        self.lost.extend(watch.look(running, events));
         self.watch = watch;
         self.notice(running, events);
         self.let_go(running);
@@ -389,6 +396,8 @@ impl Operator {
                 self.unnamed.retain(|&other| other != dev);
                 if !self.known_failed.contains(&dev) {
                     self.known_failed.push(dev);
+                    // What became of one that is lost has a line of its own.
+                    let cause = Some(cause).filter(|_| !self.lost.contains(&dev));
                     events.push(Event::Failed { dev, cause });
                 }
                 self.give_up_replacing(dev, events);
@@ -511,6 +520,7 @@ impl Operator {
     fn note_replaced(&mut self, replacing: &Replacing, path: PathBuf, events: &mut Vec<Event>) {
         let dev = replacing.dev();
         self.known_failed.retain(|&other| other != dev);
+        self.lost.remove(&dev);
         self.unnamed.retain(|&other| other != dev);
         self.paths[dev.index()] = Some(path.clone());
         events.push(match replacing.is_back() || replacing.is_return() {

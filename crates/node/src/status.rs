@@ -389,6 +389,9 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
             written_by_kind: Some(Written::of(&counters)),
         });
         describe_trouble(served, dev, &mut device);
+        if operator.is_lost(dev) && device.failed_because.is_some() {
+            device.failed_because = Some(FailedBecause::Lost);
+        }
         device.replacement = operator.replacement_of(dev, served.now_ns());
         let open = served.open_members().get(dev);
         device.write_streams = open.map(|member| member.write_streams().count());

@@ -238,13 +238,14 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
 }
 
 /// What is said of a path that is no member to look at: if the array that is served has that very path in
-/// service, its advice would be wrong.
+/// service, its advice would be wrong. Of a member that is out of service nothing else is to be said.
 fn whose(status: &Status, path: &Path, failure: &Error) -> String {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // What is gone has no file that could be the same.
     let is_it = |of_member: &Path| of_member == whole || same_file(of_member, path);
     let served = status.devices.iter().filter(|_| status.source == Source::Served);
-    let mut members = served.filter(|device| device.path.as_deref().is_some_and(is_it));
+    let mut members =
+        served.filter(|device| !device.state.is_out() && device.path.as_deref().is_some_and(is_it));
     match members.next() {
         None => failure.to_string(),
         Some(device) if !path.exists() => format!(

@@ -25,7 +25,8 @@ impl Steward {
             match event {
                 Event::Failed { dev, cause } => {
                     let bears = running.lead().health().tolerated();
-                    let why = describe_cause(cause, running.now_ns());
+                    let describe = |cause| describe_cause(cause, running.now_ns());
+                    let why = cause.map_or_else(String::new, describe);
                     let text = format!(
                         "{} failed{why}; {missing} out of service, the array bears {bears}",
                         name(dev)
