@@ -19,6 +19,7 @@ mod devices_say_why_they_failed;
 mod disks_of_the_kernel;
 mod elastic_files;
 mod every_request_is_answered;
+mod few_open_files;
 mod files_in_service_stay;
 mod first_hour;
 mod freed_space_is_discarded;
