@@ -23,7 +23,7 @@ const CONDITIONS: [Condition; 7] = [
     Condition::Incomplete,
     Condition::Down,
 ];
-const STATES: [DeviceState; 7] = [
+const STATES: [DeviceState; 8] = [
     DeviceState::Healthy,
     DeviceState::Rebuilding,
     DeviceState::Failed,
@@ -31,6 +31,7 @@ const STATES: [DeviceState; 7] = [
     DeviceState::Missing,
     DeviceState::Spare,
     DeviceState::Taken,
+    DeviceState::Unfit,
 ];
 
 /// The metrics of an array.

@@ -1,11 +1,24 @@
-//! What is written on devices that come or go: spares, and those that are nobody's.
+//! What is on devices that come or go, and what is written on them: spares, and those that are nobody's.
 
 use crate::error::Error;
 use crate::refusal::Refusal;
 use block::{DevIndex, META_BYTES};
-use device::Members;
-use format::{ArrayConfig, FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock};
+use device::{Content, Members, OpenError, first_content};
+use format::{
+    ArrayConfig, FaultRecord, MemberEntry, MemberState, Role, SUPERBLOCK_OFFSETS, Superblock,
+    looks_like_metadata,
+};
 use std::path::Path;
+
+/// What a device holds that has no superblock and no content of a known kind, as far as a bounded look can
+/// tell. What was wiped may be used again.
+pub fn unknown_content(path: &Path) -> Result<Option<String>, OpenError> {
+    let content = first_content(path)?.filter(|found| !looks_like_metadata(&found.begins));
+    let tell = |found: Content| {
+        format!("holds something of unknown kind: the byte at offset {} is not zero", found.offset)
+    };
+    Ok(content.map(tell))
+}
 
 /// Makes a device forget, in the slices of all shards, who it was as member `dev`.
 pub fn wipe_slices(

@@ -1,18 +1,66 @@
 //! Arrays by their name or UUID, where commands take members: one that is served is found by its server's
 //! record, another one by its file in `/etc/elastripe`, or among all block devices.
 
+use crate::control::Client;
 use crate::error::Error;
-use crate::registry::records;
+use crate::open::{Candidate, look_at};
+use crate::registry::{Record, cut_off, records, socket_path};
 use crate::scan;
 use crate::search::Search;
 use crate::settings;
+use format::ArrayUuid;
 use std::path::{Path, PathBuf};
 
-/// The paths, and in the place of an array's name or UUID the paths of its members and spares. What is there
-/// is a path, whatever arrays are called, and so is then what stands beside it: a member that is gone.
-pub fn members(given: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+/// What a command was given to find its array by.
+#[derive(Debug, Default)]
+pub struct Called {
+    /// The paths, and in the place of an array's name or UUID the paths of its members and spares.
+    pub paths: Vec<PathBuf>,
+    /// The array of this name or UUID, if its server has left word of it: whatever is at the paths by now.
+    pub array: Option<ArrayUuid>,
+}
+
+impl Called {
+    /// The server of an array that was called by its name or UUID, if there is one: it answers also when
+    /// nothing is at the paths of its members any more.
+    pub fn server(&self) -> Result<Option<Client>, Error> {
+        let Some(array) = self.array else { return Ok(None) };
+        match Client::connect_to(&socket_path(array)) {
+            Ok(client) => Ok(Some(client)),
+            Err(_) => cut_off(array).map_or(Ok(None), Err),
+        }
+    }
+
+    /// What is at a path, if it is a member or spare; of the array that was called by its name or UUID.
+    pub fn member_at(&self, path: &Path) -> Result<Candidate, Error> {
+        let candidate = look_at(path)?;
+        let found = candidate.require_superblock()?.array;
+        match self.array.is_none_or(|array| array == found) {
+            true => Ok(candidate),
+            false => Err(Error::OfAnother { path: path.to_owned() }),
+        }
+    }
+
+    /// Whether nothing of an array that was called by its name or UUID is where it was.
+    pub fn is_lost(&self) -> bool {
+        let is_gone = |path: &PathBuf| path.try_exists().is_ok_and(|exists| !exists);
+        let is_lost =
+            |path: &PathBuf| is_gone(path) || (look_at(path).is_ok() && self.member_at(path).is_err());
+        self.array.is_some() && self.paths.iter().all(is_lost)
+    }
+}
+
+/// Finds an array. What is there is a path, whatever arrays are called, and so is then what stands beside it:
+/// a member that is gone.
+pub fn members(given: &[PathBuf]) -> Result<Called, Error> {
     if given.iter().any(|path| name_of(path).is_none()) {
-        return Ok(given.to_vec());
+        return Ok(Called { paths: given.to_vec(), array: None });
+    }
+    if let [path] = given
+        && let Some(name) = name_of(path)
+        && let Some(Record { uuid, paths, .. }) = record_of(name)?
+    {
+        return Ok(Called { paths, array: uuid.parse().ok() });
     }
     let mut paths = Vec::with_capacity(given.len());
     for path in given {
@@ -21,7 +69,7 @@ pub fn members(given: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
             None => paths.push(path.clone()),
         }
     }
-    Ok(paths)
+    Ok(Called { paths, array: None })
 }
 
 /// What may be the name of an array.
@@ -32,11 +80,15 @@ fn name_of(path: &Path) -> Option<&str> {
 
 /// Where the members and spares of an array are that is served, or was until its server was killed.
 pub fn recorded(name: &str) -> Result<Option<Vec<PathBuf>>, Error> {
+    Ok(record_of(name)?.map(|record| record.paths))
+}
+
+fn record_of(name: &str) -> Result<Option<Record>, Error> {
     let mut served = records();
     served.retain(|record| record.name == name || record.uuid == name);
     match served.as_mut_slice() {
         [] => Ok(None),
-        [record] => Ok(Some(std::mem::take(&mut record.paths))),
+        [record] => Ok(Some(std::mem::take(record))),
         several => {
             let found = several.iter().map(|record| format!("{name} ({})", record.uuid)).collect();
             Err(Search { wanted: Some(name.to_owned()), found, fitting: several.len() }.into())

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::open::{Candidate, Found, array_name, look_at, member_name};
 use crate::refusal::Refusal;
 use crate::running::Running;
+use crate::units::show_size;
 use block::DevIndex;
 use format::{ArrayConfig, ArrayUuid, MemberState, Role, Superblock};
 use std::path::{Path, PathBuf};
@@ -66,6 +67,14 @@ impl Manner {
     pub fn of_flag(fail_first: bool) -> Self {
         if fail_first { Self::FailFirst } else { Self::InService }
     }
+}
+
+/// What a spare is too small for.
+pub struct Shortage {
+    /// For every place.
+    pub is_total: bool,
+    /// With the sizes.
+    pub why: String,
 }
 
 /// An array as the checks see it.
@@ -302,6 +311,18 @@ impl View {
     pub fn place_bytes(&self, dev: DevIndex) -> u64 {
         let main = dev.index() < self.config.geometry.device_count();
         if main { self.config.whole_main_bytes() } else { self.config.whole_log_bytes() }
+    }
+
+    /// Places for which a device of so many bytes is too small, if there are any.
+    pub fn shortage(&self, bytes: u64) -> Option<Shortage> {
+        let main = (self.config.whole_main_bytes(), "data");
+        let log = (self.config.log_count > 0).then(|| (self.config.whole_log_bytes(), "log"));
+        let places = || [main].into_iter().chain(log);
+        let lacking = || places().filter(|(needed, _)| bytes < *needed);
+        let needs: Vec<String> =
+            lacking().map(|(needed, kind)| format!("a {kind} device needs {}", show_size(needed))).collect();
+        let why = || format!("it has {}, and {}", show_size(bytes), needs.join(" and "));
+        (!needs.is_empty()).then(|| Shortage { is_total: needs.len() == places().count(), why: why() })
     }
 
     fn smallest_place(&self) -> u64 {

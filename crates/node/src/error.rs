@@ -285,6 +285,23 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
+    /// A member of another array is where one of the named array was.
+    #[error("{}: is of another array now than when the server of that one looked last", path.display())]
+    OfAnother {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A server would lack files that it may open.
+    #[error(
+        "this process may have {allowed} files open, and serving this array takes up to {needed}, clients not counted; raise the \
+         limit (`ulimit -n`, or LimitNOFILE= of a service)"
+    )]
+    OpenFiles {
+        /// What it may.
+        allowed: u64,
+        /// What it has to.
+        needed: u64,
+    },
     /// The array was to grow while it was served, and cannot go on.
     #[error("the array, which was to grow, cannot be assembled again: {0}")]
     NotAfterGrowth(Box<Error>),

@@ -12,8 +12,8 @@ pub enum Event {
     Failed {
         /// Which.
         dev: DevIndex,
-        /// Why.
-        cause: FailCause,
+        /// Why; `None`: its device will not be found again, and that was told.
+        cause: Option<FailCause>,
     },
     /// No copy of a page of the table is good: what it speaks of is lost, and the array takes no writes.
     PageLost(usize),

@@ -153,6 +153,8 @@ pub enum FailedBecause {
     Truncated,
     /// It holds the superblocks of another member or array.
     Foreign,
+    /// Its file was deleted, or its path leads to another device.
+    Lost,
 }
 
 impl FailedBecause {

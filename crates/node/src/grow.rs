@@ -5,7 +5,8 @@ use crate::error::Error;
 use crate::fresh;
 use crate::not_grown::NotGrown;
 use crate::open::{Force, Incomplete, discover, look_again};
-use crate::open::{Found, Locked, lock, member_name, name_of};
+use crate::open::{Found, Locked, Spare, lock, member_name, name_of};
+use crate::units::show_size;
 use array::{Arrangement, AssembleError, EngineOptions, GrowError, check_whole, grow, is_half_grown};
 use block::DevIndex;
 use device::{Members, probe};
@@ -32,6 +33,9 @@ pub struct Growth {
     pub smallest_path: PathBuf,
     /// Its size.
     pub smallest_bytes: u64,
+    /// Spares that are too small for some place then, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub small_spares: Vec<String>,
     /// How long clients waited, if the array was served meanwhile.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub waited_ms: Option<u64>,
@@ -146,9 +150,23 @@ fn plan(found: &Found) -> Result<(Growth, ArrayConfig), Error> {
         smallest: smallest.0,
         smallest_path: smallest.1,
         smallest_bytes,
+        small_spares: small_spares(found.spares.iter(), after.whole_main_bytes()),
         waited_ms: None,
     };
     Ok((growth.to(&after), after))
+}
+
+/// Those of some spares that are too small for a data device that has so many bytes, and that they are.
+pub fn small_spares<'a>(spares: impl Iterator<Item = &'a Spare>, needed_bytes: u64) -> Vec<String> {
+    let needed = show_size(needed_bytes);
+    let small = spares.filter(|spare| spare.size_bytes < needed_bytes).map(|Spare { path, size_bytes }| {
+        let bytes = show_size(*size_bytes);
+        format!(
+            "spare {} is too small for a data device now: it has {bytes}, and {needed} are needed",
+            path.display()
+        )
+    });
+    small.collect()
 }
 
 fn not_grown(found: &Found, source: GrowError) -> Error {

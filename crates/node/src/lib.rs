@@ -38,6 +38,7 @@ pub mod not_grown;
 pub mod notify;
 pub mod offline;
 pub mod open;
+pub mod open_files;
 pub mod operate;
 pub mod output;
 mod pairing;

@@ -10,15 +10,15 @@ mod growing;
 mod names;
 mod returning;
 mod shared;
+mod spares;
 mod successors;
 
 pub use shared::{SharedSpare, with_shared_members};
 
-use crate::blank::{wipe_spare, write_spare};
 use crate::checks::{Caution, Consent, Manner, View, same_file};
 use crate::error::Error;
 use crate::event::{Event, work_name};
-use crate::open::{Spare, look_at, open_options};
+use crate::open::open_options;
 use crate::refusal::Refusal;
 use crate::running::Running;
 use crate::succeed::Succeeding;
@@ -30,6 +30,7 @@ use format::{MemberState, SUPERBLOCK_OFFSETS, Superblock};
 use growing::Growing;
 use serde::{Deserialize, Serialize};
 use shared::SharedSpares;
+use spares::HeldSpare;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -46,12 +47,6 @@ pub enum Steering {
     Resume,
     /// It ends, and is not continued.
     Stop,
-}
-
-struct HeldSpare {
-    spare: Spare,
-    /// Keeps others from using it.
-    lock: Members,
 }
 
 struct Pending {
@@ -93,6 +88,8 @@ pub struct Operator {
     /// Members whose failure was reported: the other shards follow the first one.
     known_failed: Vec<DevIndex>,
     watch: Watch,
+    /// Members that were taken out of service as their devices will not be found again.
+    lost: BTreeSet<DevIndex>,
     /// Whether a failed member still has requests in flight, and is to be closed then.
     is_letting_go: bool,
     /// Durable state that the array was started without.
@@ -100,6 +97,8 @@ pub struct Operator {
     /// Nothing is written to the members.
     is_read_only: bool,
     shared: SharedSpares,
+    /// Failed members of which it was told that no spare can take their places.
+    without_spare: BTreeSet<DevIndex>,
     /// Places that got another device since serving began.
     refilled: BTreeSet<DevIndex>,
     growing: Option<Growing>,
@@ -123,14 +122,6 @@ impl Operator {
     /// Whether nothing is written to the members.
     pub fn is_read_only(&self) -> bool {
         self.is_read_only
-    }
-
-    /// Takes the spares among the given paths; those that cannot be had are reported.
-    pub fn adopt_spares(&mut self, running: &mut Running, spares: &[Spare]) -> Vec<String> {
-        let adopt = |spare: &Spare| {
-            self.add_spare(running, &spare.path, Caution::Careful).err().map(|error| error.to_string())
-        };
-        spares.iter().filter_map(adopt).collect()
     }
 
     /// Continues what was under way when the array was last stopped.
@@ -175,11 +166,6 @@ impl Operator {
         self.watch.errors(running)
     }
 
-    /// The spares that wait.
-    pub fn spares(&self) -> Vec<Spare> {
-        self.spares.iter().map(|held| held.spare.clone()).collect()
-    }
-
     /// Whether a member was in service when the array was last stopped, and is not any more for want of its
     /// path.
     pub fn was_left_out(&self, dev: DevIndex) -> bool {
@@ -208,6 +194,11 @@ impl Operator {
         };
         let name = self.view(running).name_of(dev);
         in_service.then(|| format!("{name} ({})", self.shown_path(dev).unwrap_or(member.path()).display()))
+    }
+
+    /// Whether a member was taken out of service as its device will not be found again.
+    pub fn is_lost(&self, dev: DevIndex) -> bool {
+        self.lost.contains(&dev)
     }
 
     fn shown_path(&self, dev: DevIndex) -> Option<&Path> {
@@ -313,8 +304,8 @@ impl Operator {
 
     /// Locks what is to take a place. A spare is locked already, and so is a member that has just failed.
     fn lock_replacement(&mut self, running: &Running, path: &Path) -> Result<Option<Members>, Error> {
-        if let Some(at) = self.spares.iter().position(|held| same_file(&held.spare.path, path)) {
-            return Ok(Some(self.spares.remove(at).lock));
+        if let Some(lock) = self.take_spare(path) {
+            return Ok(Some(lock));
         }
         let members = running.open_members();
         let all = (0u16..).take(members.count()).filter_map(|index| members.get(DevIndex::new(index)));
@@ -323,43 +314,6 @@ impl Operator {
         }
         let lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive));
         Ok(Some(lock?))
-    }
-
-    /// Keeps a device at hand for the next failure. Writes a superblock that says so, unless it is one
-    /// already.
-    pub fn add_spare(&mut self, running: &mut Running, path: &Path, caution: Caution) -> Result<(), Error> {
-        let candidate = look_at(path)?;
-        let already = self.view(running).check_spare(&candidate, caution)?;
-        if self.spares.iter().any(|held| same_file(&held.spare.path, path)) {
-            return Err(Refusal::SpareAlready { path: path.to_owned() }.into());
-        }
-        // Locking refuses members of this array, too: they are locked by us.
-        let mut lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))?;
-        if !already {
-            let superblock = running.lead().superblock_of(DevIndex::new(0));
-            write_spare(&mut lock, path, superblock)?;
-        }
-        let spare = Spare { path: absolute(path), size_bytes: candidate.size_bytes };
-        self.spares.push(HeldSpare { spare, lock });
-        Ok(())
-    }
-
-    /// Lets go of a spare, by name or path, and erases its superblock; its path.
-    pub fn remove_spare(&mut self, wanted: &Path) -> Result<PathBuf, Error> {
-        let is_it = |(index, held): (usize, &HeldSpare)| {
-            wanted == Path::new(&format!("spare{index}")) || same_file(&held.spare.path, wanted)
-        };
-        let at = self.spares.iter().enumerate().position(is_it).ok_or_else(|| {
-            let paths = self.spares.iter().map(|held| held.spare.path.display().to_string());
-            let known = paths.collect::<Vec<_>>().join(", ");
-            let known =
-                if known.is_empty() { "it has none".to_owned() } else { format!("these are {known}") };
-            Refusal::NotASpare { wanted: wanted.to_owned(), known }
-        })?;
-        let path = self.spares[at].spare.path.clone();
-        wipe_spare(&mut self.spares[at].lock, &path)?;
-        self.spares.remove(at);
-        Ok(path)
     }
 
     /// Starts a scrub.
@@ -400,7 +354,7 @@ impl Operator {
             return self.go_on_growing(running, events);
         }
         let mut watch = std::mem::take(&mut self.watch);
-        watch.look(running, events);
+        self.lost.extend(watch.look(running, events));
         self.watch = watch;
         self.notice(running, events);
         self.let_go(running);
@@ -442,6 +396,8 @@ impl Operator {
                 self.unnamed.retain(|&other| other != dev);
                 if !self.known_failed.contains(&dev) {
                     self.known_failed.push(dev);
+                    // What became of one that is lost has a line of its own.
+                    let cause = Some(cause).filter(|_| !self.lost.contains(&dev));
                     events.push(Event::Failed { dev, cause });
                 }
                 self.give_up_replacing(dev, events);
@@ -556,31 +512,6 @@ impl Operator {
         &self.paths
     }
 
-    /// Lets spares take the places of failed members.
-    fn call_spares(&mut self, running: &mut Running) {
-        if self.spares.is_empty() || !running.accepts_writes() {
-            return;
-        }
-        let view = self.view(running);
-        for dev in running.members() {
-            if self.is_being_replaced(dev) || !running.is_failed_everywhere(dev) {
-                continue;
-            }
-            let needed = view.place_bytes(dev);
-            let fits = |held: &HeldSpare| held.spare.size_bytes >= needed;
-            // The smallest that will do: a large one may be needed for a larger place.
-            let best = (0..self.spares.len())
-                .filter(|&at| fits(&self.spares[at]))
-                .min_by_key(|&at| self.spares[at].spare.size_bytes);
-            if let Some(at) = best {
-                let Ok(replacing) = running.replacing(dev) else { continue };
-                let HeldSpare { spare, lock } = self.spares.remove(at);
-                let lock = Some(lock);
-                self.pending.push(Pending { replacing, path: spare.path, lock, is_installed: false });
-            }
-        }
-    }
-
     fn is_being_replaced(&self, dev: DevIndex) -> bool {
         self.pending.iter().any(|pending| pending.replacing.dev() == dev)
             || self.succeeding.iter().any(|one| one.dev() == dev)
@@ -589,6 +520,7 @@ impl Operator {
     fn note_replaced(&mut self, replacing: &Replacing, path: PathBuf, events: &mut Vec<Event>) {
         let dev = replacing.dev();
         self.known_failed.retain(|&other| other != dev);
+        self.lost.remove(&dev);
         self.unnamed.retain(|&other| other != dev);
         self.paths[dev.index()] = Some(path.clone());
         events.push(match replacing.is_back() || replacing.is_return() {

@@ -161,6 +161,16 @@ pub fn forget_dead(array: ArrayUuid) -> Option<Record> {
     removed.ok().map(|()| record)
 }
 
+/// Removes all that a server which is gone left behind, whose members are gone, too, so that its record leads
+/// nowhere; that record.
+pub fn forget_lost(array: ArrayUuid) -> Option<Record> {
+    // A server that runs has it locked.
+    let lock = RecordFile::lock(array).ok()?;
+    let record = read_record(&lock.file, array);
+    let removed = fs::remove_file(socket_path(array));
+    (removed.is_ok() || record.pid != 0).then_some(record)
+}
+
 /// Keeps the record of a server that is gone true, if there is one: what the array is called, and where its
 /// members are. Its spares are where they were.
 pub fn correct_dead(array: ArrayUuid, name: &str, members: &[PathBuf]) {

@@ -246,7 +246,9 @@ fn bring_back_or_replace(status: &Status, name: &str) -> String {
     // Looking for the device of a silent one may take for ever.
     let is_there = || device.and_then(|device| device.path.as_ref()).is_none_or(|path| path.exists());
     match device.and_then(|device| device.failed_because) {
-        Some(FailedBecause::Fault | FailedBecause::Truncated | FailedBecause::Foreign) => replace,
+        Some(
+            FailedBecause::Fault | FailedBecause::Truncated | FailedBecause::Foreign | FailedBecause::Lost,
+        ) => replace,
         Some(FailedBecause::Asked) if !is_there() => replace,
         Some(FailedBecause::Asked | FailedBecause::Silent) | None => {
             format!("elastripe online {whom} --device {name}, if its device is well; else {replace}")

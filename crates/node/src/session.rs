@@ -1,6 +1,7 @@
 //! A command's way to an array: through the server's control socket if it is being served, else by running
 //! it itself.
 
+use crate::called::Called;
 use crate::checks::{Caution, Consent, Manner, View};
 use crate::control::{Client, Request};
 use crate::error::Error;
@@ -15,7 +16,7 @@ use crate::waiting::{Show, is_whole, wait_for_member, wait_for_place, wait_for_w
 use array::WorkKind;
 use block::DevIndex;
 use format::{CheckpointKind, Superblock};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// See the module's documentation.
 pub enum Session {
@@ -78,13 +79,15 @@ pub fn reach(candidate: &Candidate) -> Result<Reach, Error> {
     }
 }
 
-/// The server of the array that the first readable one of the paths belongs to.
-pub fn server_of(paths: &[PathBuf]) -> Result<Reach, Error> {
+/// The server of an array that was called by its name or UUID, or of the one that the first readable one of
+/// the paths belongs to.
+pub fn server_of(called: &Called) -> Result<Reach, Error> {
+    if let Some(client) = called.server()? {
+        return Ok(Reach::Server(client));
+    }
     let mut unreadable = None;
-    for path in paths {
-        match look_at(path)
-            .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
-        {
+    for path in &called.paths {
+        match called.member_at(path) {
             Ok(candidate) => return reach(&candidate),
             Err(failure) => unreadable = unreadable.or(Some(failure)),
         }
@@ -95,16 +98,16 @@ pub fn server_of(paths: &[PathBuf]) -> Result<Reach, Error> {
 impl Session {
     /// Finds the array's server, or assembles the array if `check` has nothing against it.
     pub fn open(
-        paths: &[PathBuf],
+        called: &Called,
         force: Force,
         incomplete: Incomplete<'_>,
         rebuild_bytes_per_s: Option<u64>,
         check: impl FnOnce(&View) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        if let Reach::Server(client) = server_of(paths)? {
+        if let Reach::Server(client) = server_of(called)? {
             return Ok(Self::Live(client));
         }
-        let offline = Offline::start(paths, force, incomplete, rebuild_bytes_per_s, check)?;
+        let offline = Offline::start(&called.paths, force, incomplete, rebuild_bytes_per_s, check)?;
         output::warn(format_args!("{}; not served, so this command runs it", describe(offline.superblock())));
         Ok(Self::Offline(Box::new(offline)))
     }

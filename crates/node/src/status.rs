@@ -4,12 +4,12 @@ mod clients;
 mod condition;
 mod device;
 mod engine;
+mod spares;
 mod wear;
 
 pub use crate::succeed::Replacement;
 pub use clients::{Clientele, Kind, Requests, StoreStatus};
 pub use condition::Condition;
-use device::spares;
 pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic, Written};
 pub use engine::{Checkpoints, Commit, EngineStatus, Gc, LastWork, Memory, Space, Work, memory, work};
 pub use wear::{Asked, Wear};
@@ -328,7 +328,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
         let state = if unseen { DeviceState::Missing } else { state.into() };
         status.devices.push(DeviceStatus::of_member(main_count, DevIndex::new(index), state, path.clone()));
     }
-    status.devices.extend(spares(&found.spares));
+    spares::list_found(&mut status, found);
     status.stale.clone_from(&found.stale);
     if !running && condition != Condition::Incomplete && !can_start(found) {
         status.state = Condition::Failed;
@@ -389,6 +389,9 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
             written_by_kind: Some(Written::of(&counters)),
         });
         describe_trouble(served, dev, &mut device);
+        if operator.is_lost(dev) && device.failed_because.is_some() {
+            device.failed_because = Some(FailedBecause::Lost);
+        }
         device.replacement = operator.replacement_of(dev, served.now_ns());
         let open = served.open_members().get(dev);
         device.write_streams = open.map(|member| member.write_streams().count());
@@ -403,8 +406,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     if status.lost.is_some() && status.state != Condition::Failed {
         status.state = Condition::Lost;
     }
-    status.devices.extend(spares(&operator.spares()));
-    list_shared(&mut status, operator);
+    spares::list(&mut status, operator, served);
     status.stale = stale.to_vec();
     status.engine = EngineStatus::of(served);
     let sum = |figure: fn(&EngineStats) -> u64| served.engines().map(|engine| figure(&engine.stats())).sum();
@@ -418,17 +420,6 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
     });
     status.scrub_cursor = served.engines().map(Engine::scrub_cursor).max().unwrap_or(0);
     status
-}
-
-/// Adds the spares that other arrays may take, too.
-fn list_shared(status: &mut Status, operator: &Operator) {
-    for (index, spare) in operator.shared_spares() {
-        let device = DeviceStatus::of_shared(index, spare.found.is_ok(), spare.path.clone());
-        if let Err(why) = &spare.found {
-            status.notes.push(format!("{} ({}) is no spare now: {why}", device.name, spare.path.display()));
-        }
-        status.devices.push(device);
-    }
 }
 
 /// Puts into a member's status what holds it up, and what its device did not do.

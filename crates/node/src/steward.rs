@@ -263,6 +263,7 @@ impl Steward {
         full: bool,
     ) -> Result<Outcome, Error> {
         let dev = self.operator.find(running, device)?;
+        let path = path.or_else(|| self.operator.device_among(running, dev, &self.stale));
         self.operator.online(running, dev, path, full)?;
         Ok(Outcome::Later(Wait::Place(dev)))
     }
@@ -409,13 +410,6 @@ impl Steward {
         self.physician.is_stale = true;
         if let Err(error) = self.control.note_paths(self.operator.all_paths()) {
             log_record(&error);
-        }
-    }
-
-    /// Tells of the members' errors, now and then.
-    fn report_errors(&mut self, running: &Running) {
-        for (device, text) in self.operator.error_lines(running) {
-            self.reactions.tell(Level::Warning, "checksum-errors", &device, &text);
         }
     }
 

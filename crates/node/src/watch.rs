@@ -6,6 +6,7 @@ use crate::open::member_name;
 use crate::running::Running;
 use crate::units::{show_count, show_time};
 use array::{Finding, MemberErrors};
+use block::DevIndex;
 use device::Whereabouts;
 use std::path::{Path, PathBuf};
 
@@ -30,11 +31,12 @@ pub struct Watch {
 
 impl Watch {
     /// With each round over the metadata, looks where the paths lead. A member whose device will not be
-    /// found again is as good as lost: it is taken out of service if the array bears that.
-    pub fn look(&mut self, running: &mut Running, events: &mut Vec<Event>) {
+    /// found again is as good as lost: it is taken out of service if the array bears that. Those that were.
+    pub fn look(&mut self, running: &mut Running, events: &mut Vec<Event>) -> Vec<DevIndex> {
+        let mut lost = Vec::new();
         let begun = running.engines().map(|engine| engine.patrol_rounds().0).sum();
         if std::mem::replace(&mut self.rounds, begun) == begun {
-            return;
+            return lost;
         }
         for dev in running.members() {
             let why = match running.open_members().whereabouts(dev) {
@@ -48,10 +50,12 @@ impl Watch {
                 let failed = running.missing_count() < running.lead().health().tolerated();
                 if failed {
                     running.fail_device(dev);
+                    lost.push(dev);
                 }
                 events.push(Event::Unfit { dev, why, failed });
             }
         }
+        lost
     }
 
     /// What the log is to be told of errors: totals of a member, with its name, now and then.

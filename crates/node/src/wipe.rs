@@ -8,33 +8,49 @@ use crate::refusal::Refusal;
 use block::{DevIndex, META_BYTES};
 use device::{Access, Members};
 use format::{SUPERBLOCK_OFFSETS, Superblock};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Erases the superblocks of a device; what it was.
-pub fn wipe(path: &Path, consent: Consent) -> Result<String, Error> {
-    let candidate = look_at(path)?;
-    let superblock = candidate.superblock();
-    if superblock.is_none() && !candidate.looks_like_member {
-        candidate.require_superblock()?; // says what is there instead
-    }
-    let what = superblock.map_or_else(
-        || "a member whose superblock is damaged".to_owned(),
-        |superblock| format!("{} of array {}", role_of(superblock), array_name(superblock)),
-    );
-    if !consent.is_given() {
-        return Err(Refusal::WipeUnasked { path: path.to_owned(), what }.into());
-    }
-    // Refused while a server has it.
-    let mut member = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))?;
-    let own = DevIndex::new(0);
-    let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
-    for origin in superblock.map_or_else(|| vec![0], origins) {
-        for offset in SUPERBLOCK_OFFSETS {
-            member.write_now(own, origin + offset, &[0; META_BYTES]).map_err(at)?;
+/// A device that is to forget what it was, open and locked.
+pub struct Wiping {
+    path: PathBuf,
+    member: Members,
+    superblock: Option<Superblock>,
+    /// What it was.
+    what: String,
+}
+
+impl Wiping {
+    /// Looks what a device is, and keeps others from it; nothing is written yet.
+    pub fn begin(path: &Path, consent: Consent) -> Result<Self, Error> {
+        let candidate = look_at(path)?;
+        let superblock = candidate.superblock();
+        if superblock.is_none() && !candidate.looks_like_member {
+            candidate.require_superblock()?; // says what is there instead
         }
+        let what = superblock.map_or_else(
+            || "a member whose superblock is damaged".to_owned(),
+            |superblock| format!("{} of array {}", role_of(superblock), array_name(superblock)),
+        );
+        if !consent.is_given() {
+            return Err(Refusal::WipeUnasked { path: path.to_owned(), what }.into());
+        }
+        // Refused while a server has it.
+        let member = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))?;
+        Ok(Self { path: path.to_owned(), member, superblock: superblock.cloned(), what })
     }
-    member.flush_now(own).map_err(at)?;
-    Ok(what)
+
+    /// Erases the superblocks; what it was.
+    pub fn finish(mut self) -> Result<String, Error> {
+        let own = DevIndex::new(0);
+        let at = |fault| Refusal::Fault { path: self.path.clone(), fault };
+        for origin in self.superblock.as_ref().map_or_else(|| vec![0], origins) {
+            for offset in SUPERBLOCK_OFFSETS {
+                self.member.write_now(own, origin + offset, &[0; META_BYTES]).map_err(at)?;
+            }
+        }
+        self.member.flush_now(own).map_err(at)?;
+        Ok(self.what)
+    }
 }
 
 /// Where the slices of a member begin; that by which it is known as one comes last, so that what was begun

@@ -9,13 +9,13 @@ use array::{
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use device::{Content, OpenError, first_content};
+use device::OpenError;
 use format::{
     ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, METADATA_START_BYTES, SHARDS_MAX, SchemeKind,
-    looks_like_metadata,
 };
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
+use node::blank::unknown_content;
 use node::create::shards_for;
 use node::error::Error;
 use node::fresh;
@@ -356,16 +356,8 @@ fn what_it_holds(path: &Path, candidate: &Candidate) -> Result<Option<String>, F
     // One that is too small for a superblock is refused for its size.
     let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
         && candidate.size_bytes >= METADATA_START_BYTES;
-    let content = if is_file { first_content(path).map_err(Error::Device)? } else { None };
-    // What was wiped may be used again.
-    let content = content.filter(|found| !looks_like_metadata(&found.begins));
-    let tell = |found: Content| {
-        format!(
-            "is a file that holds something of unknown kind: the byte at offset {} is not zero",
-            found.offset
-        )
-    };
-    Ok(content.map(tell))
+    let content = if is_file { unknown_content(path).map_err(Error::Device)? } else { None };
+    Ok(content.map(|what| format!("is a file that {what}")))
 }
 
 /// What the members would be opened for is possible only while nobody else has them.

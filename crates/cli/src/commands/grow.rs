@@ -32,17 +32,18 @@ pub struct Arguments {
 
 /// Runs `grow`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let paths = members(&arguments.paths)?;
-    refuse_added(&paths)?;
-    let growth = match server_of(&paths)? {
+    let called = members(&arguments.paths)?;
+    let paths = &called.paths;
+    refuse_added(paths)?;
+    let growth = match server_of(&called)? {
         Reach::Copy(why) => return Err(Failure::new(why)),
         Reach::Server(mut client) if arguments.dry_run => {
             let devices = client.status()?.devices;
             plan_growth(&devices.into_iter().filter_map(|device| device.path).collect::<Vec<_>>())?
         }
         Reach::Server(mut client) => client.grow()?,
-        Reach::Nobody if arguments.dry_run => plan_growth(&paths)?,
-        Reach::Nobody => grow_array(&paths)?,
+        Reach::Nobody if arguments.dry_run => plan_growth(paths)?,
+        Reach::Nobody => grow_array(paths)?,
     };
     if arguments.json {
         output::line(serde_json::to_string_pretty(&as_json(&growth, arguments.dry_run)?)?);
@@ -98,6 +99,9 @@ fn describe(growth: &Growth, dry_run: bool) {
         output::line(format_args!(
             "  it is being served: what clients asked waited for {wait}; they see the new size when they connect"
         ));
+    }
+    for small in &growth.small_spares {
+        output::line(format_args!("  {small}"));
     }
     if dry_run {
         output::line("  nothing was written");

@@ -42,7 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut exit = 0;
     let mut all = Vec::new();
     let mut secrets = Vec::new();
-    let paths = members(&arguments.paths)?;
+    let paths = members(&arguments.paths)?.paths;
     for path in &paths {
         let mut search = Search::start(path);
         match inspect(path, arguments.shard, &mut secrets, &mut |done, total| search.show(done, total)) {

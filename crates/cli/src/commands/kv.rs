@@ -2,7 +2,7 @@
 
 use super::Exit;
 use super::serve::{ArrayChoices, GuardChoices, Talk, Threads, engine_options, exit_of, parse_threads};
-use super::serve::{print_start, warn_of_memory};
+use super::serve::{check_open_files, print_start, warn_of_memory};
 use array::SyncPolicy;
 use clap::{Args, Subcommand, ValueEnum};
 use front::SOCKET_BUFFERS_BYTES;
@@ -13,6 +13,7 @@ use node::keys::{KeyEndpoints, KeyService, Making, serve_keys};
 use node::logbook;
 use node::memory::available_bytes;
 use node::open::{Force, Incomplete, lock};
+use node::open_files;
 use node::operate::with_shared_members;
 use node::output;
 use node::registry::socket_path;
@@ -185,6 +186,7 @@ fn limits_of(clients_max: usize, idle_timeout_ns: Option<u64>) -> Limits {
 fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let whole = &arguments.whole;
     logbook::begin(whole.log_time.into());
+    open_files::raise();
     let incomplete = if whole.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     let guard = arguments.guards.guard(&arguments.resp, &[])?;
     // Whatever can fail without the array being touched comes before it is assembled.
@@ -196,6 +198,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     // The store flushes by itself when something is to be durable.
     let options = engine_options(whole, SyncPolicy::OnFlush, locked.has_files());
     let threads = arguments.threads.of(config.shard.count.into())?;
+    check_open_files(&locked, whole, threads)?;
     let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES } + arguments.cache_records;
     let need = whole.memory.limit.check(&config, &options, buffers)?;
     let idle_timeout_ns =

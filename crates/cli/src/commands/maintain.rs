@@ -7,13 +7,13 @@ use crate::progress::Progress;
 use clap::Args;
 use format::{ArrayUuid, CheckpointKind};
 use lab::failure::{EXIT_FAILED, Failure};
-use node::called::members;
+use node::called::{Called, members};
 use node::control::Request;
 use node::event::work_name;
 use node::open::{Force, Incomplete, look_at};
 use node::operate::Steering;
 use node::output;
-use node::registry::forget_dead;
+use node::registry::{forget_dead, forget_lost};
 use node::session::{Patience, Reach, Session, server_of};
 use node::status::{DeviceState, LastWork, Status};
 use node::ublk;
@@ -283,11 +283,13 @@ pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
 
 /// Runs `stop`.
 pub fn stop(arguments: &StopArguments) -> Result<Exit, Failure> {
-    let paths = members(&arguments.paths)?;
-    let mut client = match server_of(&paths)? {
-        Reach::Server(client) => client,
-        Reach::Copy(why) => return Err(Failure::new(why)),
-        Reach::Nobody => return remove_left_disk(&paths, arguments),
+    let called = members(&arguments.paths)?;
+    let mut client = match server_of(&called) {
+        Ok(Reach::Server(client)) => client,
+        Ok(Reach::Copy(why)) => return Err(Failure::new(why)),
+        Ok(Reach::Nobody) => return remove_left_disk(&called, arguments),
+        Err(_) if called.is_lost() => return remove_left_disk(&called, arguments),
+        Err(error) => return Err(error.into()),
     };
     let status = client.status()?;
     client.order(&Request::Stop { force: arguments.force })?;
@@ -299,22 +301,23 @@ pub fn stop(arguments: &StopArguments) -> Result<Exit, Failure> {
     Ok(0)
 }
 
-/// The arrays that the members are of.
-fn arrays_of(paths: &[PathBuf]) -> Vec<ArrayUuid> {
-    let candidates = paths.iter().filter_map(|path| look_at(path).ok());
-    candidates.filter_map(|found| found.superblock().map(|found| found.array)).collect()
+/// The array that was called by its name, or those that the members are of.
+fn arrays_of(called: &Called) -> Vec<ArrayUuid> {
+    let candidates = called.paths.iter().filter_map(|path| look_at(path).ok());
+    let found = candidates.filter_map(|found| found.superblock().map(|found| found.array));
+    called.array.map_or_else(|| found.collect(), |array| vec![array])
 }
 
 /// What a server that is gone may have left is a disk of the kernel, which waits for the next one.
-fn remove_left_disk(paths: &[PathBuf], arguments: &StopArguments) -> Result<Exit, Failure> {
-    let array = arrays_of(paths).first().copied();
+fn remove_left_disk(called: &Called, arguments: &StopArguments) -> Result<Exit, Failure> {
+    let array = arrays_of(called).first().copied();
     if arguments.force
         && let Some(disk) = array.map(ublk::remove_left).transpose()?.flatten()
     {
         output::line(format_args!("{disk}, left by a server that is gone, is removed; its users get errors"));
         return Ok(0);
     }
-    let failure = nothing_to_stop(paths);
+    let failure = nothing_to_stop(called);
     Err(match array.and_then(ublk::left_by) {
         Some(disk) => {
             Failure::new(format!("{failure}; {disk} waits for the next server, and --force removes it"))
@@ -324,9 +327,18 @@ fn remove_left_disk(paths: &[PathBuf], arguments: &StopArguments) -> Result<Exit
 }
 
 /// Says that there is no server, and clears away what one that was killed left behind.
-fn nothing_to_stop(paths: &[PathBuf]) -> Failure {
-    let first = paths.first().map_or_else(String::new, |path| path.display().to_string());
-    match arrays_of(paths).into_iter().find_map(forget_dead) {
+fn nothing_to_stop(called: &Called) -> Failure {
+    let first = called.paths.first().map_or_else(String::new, |path| path.display().to_string());
+    if called.is_lost()
+        && let Some(record) = called.array.and_then(forget_lost)
+    {
+        return Failure::new(format!(
+            "{first}: its server ({}) ended without being stopped, and its members are not there any more; there is \
+             nothing to stop, and what the server left is removed now",
+            record.describe()
+        ));
+    }
+    match arrays_of(called).into_iter().find_map(forget_dead) {
         Some(record) => Failure::new(format!(
             "{first}: its server ({}) ended without being stopped; there is nothing to stop, and the control socket it \
              left is removed now; the next start recovers",

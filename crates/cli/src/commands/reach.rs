@@ -8,8 +8,7 @@ use std::path::PathBuf;
 
 /// The array's server, which must be there.
 pub fn server_that_runs(given: &[PathBuf]) -> Result<Client, Failure> {
-    let paths = members(given)?;
-    match server_of(&paths)? {
+    match server_of(&members(given)?)? {
         Reach::Server(client) => Ok(client),
         Reach::Copy(why) => Err(Failure::new(why)),
         Reach::Nobody => {

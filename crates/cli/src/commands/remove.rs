@@ -27,15 +27,15 @@ pub struct Arguments {
 /// Runs `remove`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let spare = &arguments.spare;
-    let paths = members(&arguments.paths)?;
-    match server_of(&paths)? {
+    let called = members(&arguments.paths)?;
+    match server_of(&called)? {
         // The server may have another working directory.
         Reach::Server(mut client) => {
             let path = Path::new(spare);
             let name = if path.exists() { std::path::absolute(path)? } else { path.to_owned() };
             client.order(&Request::RemoveSpare { spare: name })?;
         }
-        Reach::Nobody | Reach::Copy(_) => remove_offline(&paths, spare)?,
+        Reach::Nobody | Reach::Copy(_) => remove_offline(&called.paths, spare)?,
     }
     output::line(format_args!("{spare} is a spare no more; its superblock is erased"));
     Ok(0)

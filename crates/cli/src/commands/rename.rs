@@ -36,13 +36,14 @@ fn kept_otherwise(array: ArrayUuid, name: &str) -> Option<PathBuf> {
 /// Runs `rename`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let name = &arguments.name;
-    let paths = members(&arguments.paths)?;
-    let known = paths.iter().filter_map(|path| look_at(path).ok());
-    let array = known.filter_map(|candidate| candidate.superblock().map(|found| found.array)).next();
+    let called = members(&arguments.paths)?;
+    let known = called.paths.iter().filter_map(|path| look_at(path).ok());
+    let mut found = known.filter_map(|candidate| candidate.superblock().map(|found| found.array));
+    let array = called.array.or_else(|| found.next());
     if let Some(array) = array {
         check_new_name(array, name).map_err(|failure| Failure::new(format!("--name: {failure}")))?;
     }
-    let mut session = Session::open(&paths, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
+    let mut session = Session::open(&called, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
     let is_served = matches!(session, Session::Live(_));
     let outcome = session.rename(name);
     let called =

@@ -22,7 +22,8 @@ use node::disk_wish::{DiskCache, DiskWish};
 use node::driver::DriverOptions;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
-use node::open::{Force, Incomplete, describe, lock, lock_to_read, member_name};
+use node::open::{Force, Incomplete, Locked, describe, lock, lock_to_read, member_name};
+use node::open_files::{self, OpenFiles};
 use node::operate::with_shared_members;
 use node::output;
 use node::registry::socket_path;
@@ -110,7 +111,8 @@ pub(super) struct ArrayChoices {
     #[arg(long)]
     pub(super) degraded: bool,
     /// A spare that several arrays of this machine may list; may be given several times. The first that needs
-    /// it takes it, and only if nothing is on it; the others see in `status` that it is taken.
+    /// it takes it, and only if nothing is on it, not even something of unknown kind; the others see in
+    /// `status` that it is taken.
     #[arg(long, value_name = "PATH")]
     pub(super) shared_spare: Vec<PathBuf>,
     /// Whether lines of the log begin with the time.
@@ -397,6 +399,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failure> {
     logbook::begin(arguments.whole.log_time.into());
+    open_files::raise();
     let paths = if arguments.scan || arguments.array.is_some() {
         members_of(&arguments.paths, arguments.array.as_deref())?
     } else {
@@ -422,6 +425,8 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     let threads = arguments.clients.threads.of(config.shard.count.into())?;
     let need =
         arguments.whole.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
+    let socket_threads: usize = arguments.clients.socket_threads.into();
+    check_open_files(&locked, &arguments.whole, threads + socket_threads)?;
     let addresses = arguments.clients.addresses();
     let guard = arguments.clients.guards.guard(&addresses, &passed)?;
     let places = Places { addresses: &addresses, passed, guard: &guard, disk: arguments.clients.disk() };
@@ -438,7 +443,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         on_event: arguments.whole.on_event.clone(),
         run: arguments.whole.run.clone(),
         threads,
-        socket_threads: arguments.clients.socket_threads.into(),
+        socket_threads,
         shared_spares: arguments.whole.shared_spare.clone(),
     };
     if let Some(monitor) = monitor {
@@ -453,6 +458,13 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         output::line(format_args!("stopped in order; {connections} connections were served"));
     }
     Ok(served.child.map_or(0, exit_of))
+}
+
+/// Refuses an array for which this process may not open enough files.
+pub(super) fn check_open_files(locked: &Locked, whole: &ArrayChoices, threads: usize) -> Result<(), Failure> {
+    let devices = locked.found.all_paths().len() + whole.shared_spare.len();
+    let shards = locked.superblock().config.shard.count.into();
+    Ok(OpenFiles { devices, shards, threads }.check()?)
 }
 
 /// An array that would fit into the machine, but perhaps not beside what else runs there.

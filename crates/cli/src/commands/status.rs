@@ -7,7 +7,7 @@ use super::Exit;
 use clap::Args;
 use format::ArrayUuid;
 use lab::failure::{EXIT_CANNOT_LOOK, Failure};
-use node::called::members;
+use node::called::{Called, members};
 use node::checks::same_file;
 use node::drives::ask_now;
 use node::error::Error;
@@ -238,13 +238,14 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
 }
 
 /// What is said of a path that is no member to look at: if the array that is served has that very path in
-/// service, its advice would be wrong.
+/// service, its advice would be wrong. Of a member that is out of service nothing else is to be said.
 fn whose(status: &Status, path: &Path, failure: &Error) -> String {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     // What is gone has no file that could be the same.
     let is_it = |of_member: &Path| of_member == whole || same_file(of_member, path);
     let served = status.devices.iter().filter(|_| status.source == Source::Served);
-    let mut members = served.filter(|device| device.path.as_deref().is_some_and(is_it));
+    let mut members =
+        served.filter(|device| !device.state.is_out() && device.path.as_deref().is_some_and(is_it));
     match members.next() {
         None => failure.to_string(),
         Some(device) if !path.exists() => format!(
@@ -260,17 +261,17 @@ fn whose(status: &Status, path: &Path, failure: &Error) -> String {
     }
 }
 
-/// The status of the array that `paths` belong to: from its server if it has one, else from the
-/// superblocks. Paths that are no members (any more) are mentioned, unless none is one.
-pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
+/// The status of the array that was called by its name, or that paths belong to: from its server if it has
+/// one, else from the superblocks. Paths that are no members (any more) are mentioned, unless none is one.
+pub fn status_of(called: &Called) -> Result<Status, Failure> {
     let (mut ignored, mut of_which) = (Vec::new(), Vec::new());
     let mut candidates: Vec<Candidate> = Vec::new();
     // Paths of members that are gone or damaged, as far as one can tell: those members were looked for.
     let mut in_vain = 0;
-    for path in paths {
-        let looked = look_at(path);
-        in_vain += usize::from(looked.as_ref().map_or(true, |found| found.looks_like_member));
-        match looked.and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate)) {
+    for path in &called.paths {
+        let looks_like_member = look_at(path).map_or(true, |found| found.looks_like_member);
+        in_vain += usize::from(looks_like_member);
+        match called.member_at(path) {
             Ok(candidate) => {
                 in_vain -= usize::from(candidate.looks_like_member);
                 candidates.push(candidate);
@@ -281,8 +282,10 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
             }
         }
     }
-    let Some(first) = candidates.first() else {
-        return Err(ignored.pop().unwrap_or(Error::NoneNamed).into());
+    let reached = match (called.server()?, candidates.first()) {
+        (Some(client), _) => Reach::Server(client),
+        (None, Some(first)) => reach(first)?,
+        (None, None) => return Err(ignored.pop().unwrap_or(Error::NoneNamed).into()),
     };
     let of_candidates = || {
         let found = arrange_any_candidates(&candidates)?;
@@ -294,11 +297,12 @@ pub fn status_of(paths: &[PathBuf]) -> Result<Status, Failure> {
         status.ignored = ignored;
         Ok::<_, Failure>(status)
     };
-    let mut status = match reach(first)? {
+    let mut status = match reached {
         Reach::Server(mut client) => client.status()?,
         Reach::Nobody => {
             let paths: Vec<&Path> = candidates.iter().map(|candidate| candidate.path.as_path()).collect();
-            let array = first.superblock().map(|superblock| superblock.array);
+            let mut superblocks = candidates.iter().filter_map(Candidate::superblock);
+            let array = superblocks.next().map(|superblock| superblock.array);
             let status = of_candidates()?;
             let dead = array.filter(|_| status.source == Source::Stopped);
             // Its record leads to the others, too.

@@ -3,9 +3,9 @@
 use super::Exit;
 use clap::Args;
 use lab::failure::Failure;
-use node::checks::Consent;
+use node::checks::{Consent, same_file};
 use node::output;
-use node::wipe::wipe;
+use node::wipe::Wiping;
 use std::path::PathBuf;
 
 /// Options of `wipe`.
@@ -21,8 +21,16 @@ pub struct Arguments {
 
 /// Runs `wipe`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    for path in &arguments.paths {
-        let was = wipe(path, Consent::of_flag(arguments.yes))?;
+    let consent = Consent::of_flag(arguments.yes);
+    for (index, path) in arguments.paths.iter().enumerate() {
+        if arguments.paths[..index].iter().any(|other| same_file(other, path)) {
+            return Err(Failure::new(format!("{}: given twice", path.display())));
+        }
+    }
+    // All of them can be wiped before one is.
+    let begun = arguments.paths.iter().map(|path| Ok((path, Wiping::begin(path, consent)?)));
+    for (path, wiping) in begun.collect::<Result<Vec<_>, Failure>>()? {
+        let was = wiping.finish()?;
         output::line(format_args!("{} was {was}, and is no more", path.display()));
     }
     Ok(0)

@@ -190,3 +190,50 @@ fn a_file_that_makes_no_sense_is_named_and_nothing_is_touched() {
     rig.run(&["serve", "nothing-of-this-name", "--run", "true"]).refused(&["nothing-of-this-name"]);
     assert_eq!(rig.fingerprint(&MEMBERS), before);
 }
+
+#[test]
+fn a_name_reaches_the_server_when_no_member_is_where_it_was() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    let uuid = rig.status(&["tank"])["uuid"].as_str().unwrap().to_owned();
+    // Another array stands where the first members were: it is not meant.
+    MEMBERS.iter().for_each(|member| std::fs::remove_file(rig.path(member)).unwrap());
+    let other = ["create", "--scheme", "raid", "--parity", "1", "--file-size", "32MiB", "--name", "other"];
+    rig.run(&[&other[..], &["--data", "d0", "d1", "d2"]].concat()).ok();
+    let before = rig.fingerprint(&["d0", "d1", "d2"]);
+    for name in ["tank", &uuid] {
+        assert_eq!(rig.status(&[name])["uuid"], uuid.as_str());
+    }
+    rig.on("rename", &["tank"], &["--name", "lake"]).ok();
+    rig.on("fail", &["lake"], &["--device", "data0"]).ok();
+    assert_eq!(rig.status(&[&uuid])["state"], "degraded");
+    rig.on("stop", &["lake"], &[]).ok();
+    server.wait();
+    assert_eq!(rig.fingerprint(&["d0", "d1", "d2"]), before);
+}
+
+#[test]
+fn what_a_killed_server_left_is_forgotten_when_its_members_are_gone() {
+    for again in [false, true] {
+        let rig = Rig::with_array();
+        rig.serve(&MEMBERS, &[]).kill();
+        if again {
+            // The record stays as long as there are members.
+            rig.on("stop", &["tank"], &[])
+                .refused(&["ended without being stopped", "the next start recovers"]);
+        }
+        MEMBERS.iter().for_each(|member| std::fs::remove_file(rig.path(member)).unwrap());
+        let other =
+            ["create", "--scheme", "raid", "--parity", "1", "--file-size", "32MiB", "--name", "other"];
+        rig.run(&[&other[..], &["--data", "d0", "d1", "d2"]].concat()).ok();
+        let before = rig.fingerprint(&["d0", "d1", "d2"]);
+        rig.on("fail", &["tank"], &["--device", "data0"]).refused(&[]);
+        assert_eq!(rig.fingerprint(&["d0", "d1", "d2"]), before, "another array is not meant");
+        rig.on("stop", &["tank"], &[]).refused(&["its members are not there any more", "is removed now"]);
+        let left = std::fs::read_dir(rig.path("run")).unwrap().flatten().filter(|entry| {
+            [".sock", ".server"].iter().any(|end| entry.file_name().to_str().unwrap().ends_with(end))
+        });
+        assert_eq!(left.count(), 0);
+        assert!(rig.run(&["status"]).code(4).out.contains("no array is being served"));
+    }
+}

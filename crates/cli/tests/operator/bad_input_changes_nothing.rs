@@ -189,3 +189,21 @@ fn looking_never_changes_anything() {
     rig.on("inspect", &["d0", "l0", "text", "short"], &["--records"]).code(1);
     assert_eq!(rig.fingerprint(&FILES), before);
 }
+
+#[test]
+fn wipe_erases_all_that_it_is_given_or_nothing() {
+    let rig = Rig::with_array();
+    let before = rig.fingerprint(&MEMBERS);
+    std::fs::write(rig.path("blank"), vec![0; 1 << 20]).unwrap();
+    for (bad, why) in [("nosuch", "nosuch"), ("blank", "blank"), ("./l0", "given twice")] {
+        rig.on("wipe", &["l0", bad], &["--yes"]).refused(&[why]);
+        assert_eq!(rig.fingerprint(&MEMBERS), before, "{bad}");
+    }
+    let server = rig.serve(&["d0", "d1", "d2", "l0", "l1"], &["--degraded"]);
+    let before = rig.fingerprint(&["d3"]);
+    rig.on("wipe", &["d3", "l0"], &["--yes"]).refused(&["l0"]);
+    assert_eq!(rig.fingerprint(&["d3"]), before, "l0 is in use");
+    server.stop().ok();
+    let wiped = rig.on("wipe", &["l0", "d3"], &["--yes"]).ok().out;
+    assert!(wiped.contains("l0 was") && wiped.contains("d3 was"), "{wiped}");
+}

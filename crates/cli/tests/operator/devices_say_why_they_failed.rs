@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::nbd::{Command, Nbd};
-use crate::common::{Rig, device};
+use crate::common::{MEMBERS, Rig, device};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -59,4 +59,33 @@ fn who_is_failed_by_hand_names_no_operation() {
     assert_eq!(device(&status, "data1")["failed_because"], "asked");
     assert!(device(&status, "data1")["last_fault"].is_null(), "{status:#}");
     server.stop().ok();
+}
+
+#[test]
+fn a_member_whose_file_was_deleted_did_not_fail_as_asked() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    std::fs::remove_file(rig.path("d1")).unwrap();
+    let shown = rig.on("status", &["d0", "d1"], &[]).ok().out;
+    assert!(shown.contains("data1 is served from what was"), "{shown}");
+    rig.on("scrub", &["tank"], &["--wait"]).code(1);
+    let status = rig.status(&["tank"]);
+    assert_eq!(device(&status, "data1")["failed_because"], "lost", "{status:#}");
+    let shown = rig.on("status", &["d0", "d1"], &[]).code(1).out;
+    assert!(shown.contains("action: elastripe replace tank --device data1"), "{shown}");
+    assert!(shown.contains("d1: No such file") && !shown.contains("is served from what was"), "{shown}");
+    // Whatever stands there now, the member is out of service.
+    std::fs::create_dir(rig.path("d1")).unwrap();
+    let shown = rig.on("status", &["d0", "d1"], &[]).code(1).out;
+    assert!(shown.contains("d1 is a directory") && !shown.contains("is served as"), "{shown}");
+
+    // What has taken the place is another device.
+    let replace = ["--device", "data1", "--with", "n1", "--file-size", "32MiB", "--wait"];
+    rig.on("replace", &["tank"], &replace).ok();
+    assert!(device(&rig.status(&["tank"]), "data1")["failed_because"].is_null());
+    rig.on("fail", &["tank"], &["--device", "data1"]).ok();
+    assert_eq!(device(&rig.status(&["tank"]), "data1")["failed_because"], "asked");
+    let log = server.stop().ok().err;
+    assert!(log.contains("data1 failed; 1 out of service"), "{log}");
+    assert_eq!(log.matches("(as asked)").count(), 1, "{log}");
 }

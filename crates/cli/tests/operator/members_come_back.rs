@@ -159,3 +159,20 @@ fn what_is_not_the_device_that_left_is_refused_and_not_touched() {
     rig.qemu_io(&["read -P 1 0 1M", "read -P 2 1M 64k", "read -P 1 2M 6M"]).ok();
     server.stop().ok();
 }
+
+#[test]
+fn the_action_that_status_prints_brings_a_device_back_that_the_server_lists() {
+    let rig = Rig::with_array();
+    rig.on("fail", &MEMBERS, &["--device", "data0"]).ok();
+    let mut server = rig.serve(&MEMBERS, &[]);
+    let shown = rig.on("status", &["tank"], &[]).code(1).out;
+    assert!(shown.contains("elastripe online tank --device data0"), "{shown}");
+    assert!(shown.contains("d0: not in service"), "{shown}");
+    rig.on("online", &["tank"], &["--device", "data0", "--wait"]).ok();
+    server.await_log("data0 is rebuilt");
+    let status = rig.status(&["tank"]);
+    assert_eq!(status["state"], "healthy", "{status:#}");
+    assert!(status["stale"].as_array().unwrap().is_empty(), "{status:#}");
+    assert!(device(&status, "data0")["path"].as_str().unwrap().ends_with("/d0"), "{status:#}");
+    server.stop().ok();
+}

@@ -117,3 +117,41 @@ fn what_holds_anything_is_no_spare() {
     assert_eq!(rig.fingerprint(&["c0", "ext4"]), fingerprint, "left alone");
     server.stop().ok();
 }
+
+#[test]
+fn what_holds_something_of_unknown_kind_is_no_spare() {
+    let rig = Rig::new();
+    let members = ["a0", "a1", "a2"];
+    make(&rig, "one", &members);
+    // Nobody knows what these are: one begins with something, the other one ends with it.
+    let (mut beginning, mut end) = (vec![0u8; 32 << 20], vec![0u8; 32 << 20]);
+    beginning[..4].copy_from_slice(b"text");
+    end[(32 << 20) - 1] = 1;
+    std::fs::write(rig.path("beginning"), &beginning).unwrap();
+    std::fs::write(rig.path("end"), &end).unwrap();
+    std::fs::File::create(rig.path("late")).unwrap().set_len(32 << 20).unwrap();
+    let shared = ["--shared-spare", "beginning", "--shared-spare", "end", "--shared-spare", "late"];
+    let mut server = rig.serve(&members, &shared);
+    let status = rig.status(&["a0"]);
+    for (name, state) in [("shared0", "taken"), ("shared1", "taken"), ("shared2", "spare")] {
+        assert_eq!(device(&status, name)["state"], state, "{status:#}");
+    }
+    assert!(notes(&status).contains("holds something of unknown kind: the byte at offset 0"), "{status:#}");
+    assert!(notes(&status).contains("the byte at offset 33554431"), "{status:#}");
+
+    // What was free when it was looked at is looked at again when it is needed.
+    crate::common::scribble(&rig.path("late"), 16 << 20, b"text");
+    let fingerprint = rig.fingerprint(&["beginning", "end", "late"]);
+    rig.on("fail", &["a0"], &["--device", "data1", "--yes"]).ok();
+    until("it was looked at", || device(&rig.status(&["a0"]), "shared2")["state"] == "taken");
+    assert_eq!(rig.status(&["a0"])["state"], "degraded");
+    assert_eq!(rig.fingerprint(&["beginning", "end", "late"]), fingerprint, "left alone");
+
+    // What was wiped keeps all but its superblocks, and may be used.
+    make(&rig, "two", &["b0", "b1", "b2"]);
+    rig.run(&["wipe", "b0", "--yes"]).ok();
+    std::fs::rename(rig.path("b0"), rig.path("late")).unwrap();
+    server.await_log("data1 is rebuilt");
+    assert_eq!(rig.fingerprint(&["beginning", "end"]), fingerprint[..2], "left alone");
+    server.stop().ok();
+}

@@ -176,7 +176,9 @@ impl Operator {
         let waited_ms = u64::try_from(growing.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         match growing.grown {
             Some(Ok(growth)) => {
-                events.push(Event::Grown(Box::new(Growth { waited_ms: Some(waited_ms), ..growth })));
+                let small_spares = self.small_spares(growth.device_bytes);
+                let growth = Growth { waited_ms: Some(waited_ms), small_spares, ..growth };
+                events.push(Event::Grown(Box::new(growth)));
             }
             Some(Err(error)) => events.push(Event::NotGrown { why: error.to_string() }),
             None => log("there is room again, and the array is served on"),

@@ -2,7 +2,7 @@
 //! together more than one of them bears. No other device can take such a place; its own comes back to the
 //! shards that gave it up, each of which rebuilds its slice.
 
-use super::{Operator, Pending};
+use super::{Operator, Pending, absolute};
 use crate::checks::same_file;
 use crate::error::Error;
 use crate::refusal::Refusal;
@@ -10,9 +10,22 @@ use crate::running::Running;
 use array::Replacing;
 use block::DevIndex;
 use device::{Member, Membership as _};
-use std::path::Path;
+use format::Superblock;
+use std::path::{Path, PathBuf};
 
 impl Operator {
+    /// Where the device of a member that left is, if that is among those that are not in service; of several
+    /// that were the member the one that was it last.
+    pub fn device_among(&self, running: &Running, dev: DevIndex, stale: &[PathBuf]) -> Option<PathBuf> {
+        let view = self.view(running);
+        let last = |path: &PathBuf| {
+            let papers = view.check_online(dev, path).ok()?;
+            Some((papers.iter().map(Superblock::update).max()?, path.clone()))
+        };
+        let device = stale.iter().filter_map(last).max_by_key(|(update, _)| *update);
+        device.map(|(_, path)| absolute(&path)).filter(|_| self.shown_path(dev).is_none())
+    }
+
     /// Takes the device of such a member, which is at `path`, back into the shards that have given it up.
     pub(super) fn take_again(
         &mut self,

@@ -94,6 +94,11 @@ impl SharedSpares {
         }
     }
 
+    /// Whether one may be had for a member soon: it is being locked for it, or looked at.
+    pub(super) fn may_come_for(&self, dev: DevIndex) -> bool {
+        self.list.iter().any(|spare| spare.is_coming_for(dev) || spare.looker.is_asked())
+    }
+
     /// One of at least so many bytes that has been locked. If there is none, the smallest that is large
     /// enough is locked for the member, unless that is under way.
     fn call(&mut self, dev: DevIndex, needed: u64) -> Option<(PathBuf, Members)> {

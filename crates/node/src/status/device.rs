@@ -2,7 +2,7 @@
 
 use super::wear::{Asked, Wear};
 use crate::faults::{FailedBecause, Fault};
-use crate::open::{Spare, member_name, state_name};
+use crate::open::{member_name, state_name};
 use crate::succeed::Replacement;
 use block::{DevIndex, Stream};
 use device::DeviceCounters;
@@ -41,6 +41,8 @@ pub enum DeviceState {
     Spare,
     /// A spare that several arrays share, and that is none now: somebody has taken it, or something is on it.
     Taken,
+    /// A spare that can take no place: it is too small, or not there any more.
+    Unfit,
 }
 
 impl DeviceState {
@@ -48,7 +50,7 @@ impl DeviceState {
     pub fn is_out(self) -> bool {
         match self {
             Self::Failed | Self::Absent | Self::Missing => true,
-            Self::Healthy | Self::Rebuilding | Self::Spare | Self::Taken => false,
+            Self::Healthy | Self::Rebuilding | Self::Spare | Self::Taken | Self::Unfit => false,
         }
     }
 }
@@ -74,6 +76,7 @@ impl fmt::Display for DeviceState {
             Self::Missing => "missing",
             Self::Spare => "spare",
             Self::Taken => "taken",
+            Self::Unfit => "unfit",
         })
     }
 }
@@ -206,10 +209,9 @@ impl DeviceStatus {
         }
     }
 
-    /// A spare that several arrays share.
-    pub fn of_shared(index: usize, is_free: bool, path: PathBuf) -> Self {
-        let state = if is_free { DeviceState::Spare } else { DeviceState::Taken };
-        Self::new(format!("shared{index}"), DeviceRole::Spare, index, state, Some(path))
+    /// A spare, by the first part of its name and its number.
+    pub fn of_spare(kind: &str, index: usize, state: DeviceState, path: PathBuf) -> Self {
+        Self::new(format!("{kind}{index}"), DeviceRole::Spare, index, state, Some(path))
     }
 
     /// What came of asking the drive below.
@@ -229,13 +231,4 @@ impl DeviceStatus {
             None => Self::new(name, DeviceRole::Main, dev.index(), state, path),
         }
     }
-}
-
-/// Spares, in their order.
-pub fn spares(spares: &[Spare]) -> impl Iterator<Item = DeviceStatus> {
-    let status = |(index, spare): (usize, &Spare)| {
-        let (name, path) = (format!("spare{index}"), Some(spare.path.clone()));
-        DeviceStatus::new(name, DeviceRole::Spare, index, DeviceState::Spare, path)
-    };
-    spares.iter().enumerate().map(status)
 }

@@ -29,6 +29,7 @@ impl Steward {
     /// The status for somebody who asks once: the next one finds drives that were asked anew.
     pub(super) fn asked_status(&mut self, running: &Running) -> Reply {
         self.operator.look_at_shared();
+        self.operator.measure_spares();
         self.physician.drives.iter().for_each(Drives::refresh);
         self.status(running)
     }

@@ -29,6 +29,9 @@ impl Steward {
     /// It has.
     pub(super) fn report_growth(&mut self, growth: Box<Growth>, running: &mut Running) {
         self.reactions.tell(Level::Info, "grown", "", &describe_growth(&growth));
+        for small in &growth.small_spares {
+            self.reactions.note(Level::Warning, "spare", "", small);
+        }
         let reply = Reply { grown: Some(growth), ..Reply::done() };
         self.answer(Wait::Growth, &reply, running);
     }

@@ -1,6 +1,7 @@
 //! What happened to the array, for the log, hooks, and whoever waits for it.
 
 use super::{Steward, Wait};
+use crate::checks::same_file;
 use crate::control::Reply;
 use crate::event::{Event, describe_lost_page, work_name};
 use crate::faults::describe_cause;
@@ -24,7 +25,8 @@ impl Steward {
             match event {
                 Event::Failed { dev, cause } => {
                     let bears = running.lead().health().tolerated();
-                    let why = describe_cause(cause, running.now_ns());
+                    let describe = |cause| describe_cause(cause, running.now_ns());
+                    let why = cause.map_or_else(String::new, describe);
                     let text = format!(
                         "{} failed{why}; {missing} out of service, the array bears {bears}",
                         name(dev)
@@ -37,6 +39,7 @@ impl Steward {
                 Event::Replaced { dev, path } => {
                     let text = format!("{} takes the place of {}; rebuilding", path.display(), name(dev));
                     self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
+                    self.stale.retain(|stale| !same_file(stale, &path));
                     self.note_paths();
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }
@@ -49,6 +52,7 @@ impl Steward {
                     let text =
                         format!("{} is {} again; rebuilding what it missed", path.display(), name(dev));
                     self.reactions.tell(Level::Info, "online", &name(dev), &text);
+                    self.stale.retain(|stale| !same_file(stale, &path));
                     self.note_paths();
                     self.answer(Wait::Place(dev), &Reply::done(), running);
                 }
@@ -81,6 +85,16 @@ impl Steward {
                 }
                 Event::WorkEnded { kind, found, seconds } => self.report_end(kind, &found, seconds),
             }
+        }
+    }
+
+    /// Tells of the members' errors, now and then, and of spares that cannot help.
+    pub(super) fn report_errors(&mut self, running: &Running) {
+        for (device, text) in self.operator.lines_of_unfit_spares(running) {
+            self.reactions.tell(Level::Warning, "not-replaced", &device, &text);
+        }
+        for (device, text) in self.operator.error_lines(running) {
+            self.reactions.tell(Level::Warning, "checksum-errors", &device, &text);
         }
     }
 

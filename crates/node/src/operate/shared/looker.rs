@@ -1,6 +1,7 @@
 //! Looks at one shared spare, and locks it, on a thread of its own: a device answers when it likes, or never,
 //! and nobody waits for that.
 
+use crate::blank::unknown_content;
 use crate::open::{Candidate, array_name, is_locked, look_at, open_options};
 use device::{Access, Members, OpenError};
 use rustix::event::{EventfdFlags, eventfd};
@@ -117,6 +118,13 @@ impl Looker {
         std::mem::take(&mut lock(&self.shared.0).seen)
     }
 
+    /// Whether it was asked and will answer, or has answered and nobody has heard it.
+    pub fn is_asked(&self) -> bool {
+        let state = lock(&self.shared.0);
+        let waits = state.waits_since.is_some_and(|since| since.elapsed() <= SILENT);
+        waits || !state.seen.is_empty()
+    }
+
     /// Whether it was asked and does not answer.
     pub fn is_silent(&self) -> bool {
         lock(&self.shared.0).waits_since.is_some_and(|since| since.elapsed() > SILENT)
@@ -165,7 +173,8 @@ fn ask_again_and_again(
     }
 }
 
-/// The size of a device that nothing is on, or what is on it.
+/// The size of a device that nothing is on, or what is on it. Nobody confirms that it is taken, so of block
+/// devices, too, whatever is on them counts.
 fn blank_bytes(candidate: &Candidate) -> Result<u64, String> {
     match (candidate.superblock(), candidate.signature) {
         (Some(superblock), _) => Err(format!("it is of array {}", array_name(superblock))),
@@ -173,7 +182,10 @@ fn blank_bytes(candidate: &Candidate) -> Result<u64, String> {
         (None, None) if candidate.looks_like_member => {
             Err("it holds a superblock that cannot be read; `wipe` it if nobody needs it".to_owned())
         }
-        (None, None) => Ok(candidate.size_bytes),
+        (None, None) => match unknown_content(&candidate.path).map_err(|error| error.to_string())? {
+            Some(what) => Err(format!("it {what}")),
+            None => Ok(candidate.size_bytes),
+        },
     }
 }
 

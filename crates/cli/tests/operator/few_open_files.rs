@@ -1,0 +1,38 @@
+//! A server lets itself open as many files as it may, and where that is too few says so before the array is
+//! touched.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::common::{MEMBERS, Ran, Rig};
+
+/// Serves the array for a moment in a shell that sets a limit first.
+fn limited(rig: &Rig, limit: &str, serve: &str) -> Ran {
+    let script = format!("ulimit {limit} && exec \"$0\" {serve}");
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_elastripe")]).current_dir(rig.dir.path());
+    command.env("ELASTRIPE_RUN_DIR", rig.path("run")).env("ELASTRIPE_CONFIG_DIR", rig.path("etc"));
+    let output = command.output().unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+#[test]
+fn a_small_limit_is_raised_or_told_before_the_array_is_touched() {
+    let rig = Rig::with_array();
+    let members = MEMBERS.join(" ");
+    let before = rig.fingerprint(&MEMBERS);
+    let serve = format!("serve {members} --run true");
+    let keys = format!("kv serve {members} --resp unix:keys --create --run true");
+    for limit in 15..24 {
+        for serve in [&serve, &keys] {
+            let ran = limited(&rig, &format!("-n {limit}"), serve);
+            ran.refused(&[&format!("may have {limit} files open"), "ulimit -n"]);
+        }
+        assert_eq!(rig.fingerprint(&MEMBERS), before, "{limit}");
+    }
+    limited(&rig, "-Sn 16", &serve).ok();
+    assert_eq!(rig.status(&MEMBERS)["state"], "healthy");
+    limited(&rig, "-n 64", &serve).ok();
+}
