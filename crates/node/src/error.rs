@@ -138,6 +138,20 @@ pub enum Error {
     /// A member that is to be started with lost its end.
     #[error("{0}; `serve --degraded` does without it, `replace` it then")]
     TruncatedMember(Truncation),
+    /// What is named in the place of a member is what that was some time ago.
+    #[error(
+        "{name}: {} holds an older state of it than the other members have (it was put back from a copy, or they went on \
+         without it); name the right device, or start without it with `serve --degraded`, and then fill it anew with \
+         `online --device {} --full`",
+        path.display(),
+        path.display()
+    )]
+    OlderState {
+        /// The member.
+        name: String,
+        /// The device.
+        path: PathBuf,
+    },
     /// A member in service is not among the paths.
     #[error(
         "{name}: not among the named paths, although it was in service; name it, or `replace` it, or start without it with \

@@ -291,10 +291,16 @@ fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, E
     {
         return Err(Error::NoSlice { name: member_name(main_count, dev), index });
     }
-    let mut names = found.unnamed().into_iter().map(|dev| member_name(main_count, dev));
-    match names.find(|name| Some(name.as_str()) != dispensable) {
-        None => Ok(found),
-        Some(name) => Err(Error::Unnamed { name }),
+    let mut missing = found.unnamed().into_iter().map(|dev| (dev, member_name(main_count, dev)));
+    let Some((dev, name)) = missing.find(|(_, name)| Some(name.as_str()) != dispensable) else {
+        return Ok(found);
+    };
+    let is_older = |candidate: &&Candidate| {
+        candidate.superblock().is_some_and(|superblock| superblock.dev == dev && found.is_away(superblock))
+    };
+    match candidates.iter().find(is_older) {
+        Some(older) => Err(Error::OlderState { name, path: older.path.clone() }),
+        None => Err(Error::Unnamed { name }),
     }
 }
 

@@ -167,3 +167,44 @@ fn of_a_stopped_array_without_its_last_checkpoint_and_its_journal() {
         rig.serve_run(all, "true", &["--force"]).ok();
     }
 }
+
+/// A member that was put back from a copy does not pass for the member, whatever the scheme and whether the
+/// array was stopped or killed; filled anew it does.
+#[test]
+fn an_older_copy_of_a_member_is_named_and_filled_anew() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (consistency, killed) in [("journal", true), ("resync", false)] {
+        let rig = Rig::new();
+        let create = ["create", "--scheme", "raid", "--consistency", consistency, "--parity", "1"];
+        let files = ["--file-size", "32MiB", "--data", "d0", "d1", "d2"];
+        rig.run(&[&create[..], &files[..]].concat()).ok();
+        let members = ["d0", "d1", "d2"];
+        let server = rig.serve(&members, &[]);
+        rig.qemu_io(&["write -P 1 0 8M", "flush"]).ok();
+        server.stop().ok();
+        std::fs::copy(rig.path("d1"), rig.path("old")).unwrap();
+        let server = rig.serve(&members, &[]);
+        rig.qemu_io(&["write -P 2 0 8M", "flush"]).ok();
+        if killed {
+            server.kill()
+        } else {
+            drop(server.stop().ok())
+        }
+        let with_old = ["d0", "old", "d2"];
+        let socket = format!("unix:{}", rig.path("nbd").display());
+        rig.on("serve", &with_old, &["--nbd", &socket]).refused(&["data1", "old", "older state", "--full"]);
+        let server = rig.serve(&with_old, &["--degraded"]);
+        let ran = rig.qemu_io(&["read -P 2 0 8M"]).ok();
+        assert!(!ran.out.contains("failed"), "{consistency}: {ran:?}");
+        rig.on("online", &["d0"], &["--device", "old", "--wait"]).refused(&["--full"]);
+        rig.on("online", &["d0"], &["--device", "old", "--full", "--wait"]).ok();
+        assert_eq!(rig.status(&["d0"])["state"], "healthy", "{consistency}");
+        server.stop().ok();
+        let server = rig.serve(&["old", "d2"], &["--degraded"]);
+        let ran = rig.qemu_io(&["read -P 2 0 8M"]).ok();
+        assert!(!ran.out.contains("failed"), "{consistency}: {ran:?}");
+        server.stop().ok();
+    }
+}
