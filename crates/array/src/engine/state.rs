@@ -168,7 +168,9 @@ impl Core {
         let was_whole = !self.health.is_rebuilding(dev);
         let before = self.health.take_away(dev);
         self.health.fail(dev, cause);
-        if was_whole || before.is_some() {
+        // Of one that is not what it was, a file cut short or another's, nobody knows what it lacks.
+        let is_itself = !matches!(cause, FailCause::Unfit(_));
+        if is_itself && (was_whole || before.is_some()) {
             self.note_left(dev, before);
         }
         self.answers.events.push(Event::MemberFailed { dev, cause });

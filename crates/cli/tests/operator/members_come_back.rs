@@ -176,3 +176,28 @@ fn the_action_that_status_prints_brings_a_device_back_that_the_server_lists() {
     assert!(device(&status, "data0")["path"].as_str().unwrap().ends_with("/d0"), "{status:#}");
     server.stop().ok();
 }
+
+/// What lay behind the cut is gone, and no mark tells of it: it is filled anew, or not at all.
+#[test]
+fn a_member_that_was_cut_short_comes_back_only_as_a_new_one() {
+    if !has("qemu-io") {
+        return;
+    }
+    let rig = Rig::new();
+    let members = array(&rig, "eplog", true, "1");
+    let server = rig.serve(&members, &[]);
+    rig.qemu_io(&["write -P 1 0 24M", "flush"]).ok();
+    rig.on("commit", &["d0"], &["--wait"]).ok();
+    let file = std::fs::File::options().write(true).open(rig.path("d1")).unwrap();
+    file.set_len(6 << 20).unwrap();
+    rig.on("scrub", &["d0"], &["--wait"]);
+    assert_eq!(device(&rig.status(&["d0"]), "data1")["failed_because"], "truncated");
+    file.set_len(36 << 20).unwrap();
+    rig.on("online", &["d0"], &["--device", "data1", "--wait"]).refused(&["--full"]);
+    rig.on("online", &["d0"], &["--device", "data1", "--full", "--wait"]).ok();
+    assert_eq!(rig.status(&["d0"])["state"], "healthy");
+    rig.on("fail", &["d0"], &["--device", "data0", "--yes"]).ok();
+    let ran = rig.qemu_io(&["read -P 1 0 24M"]).ok();
+    assert!(!ran.out.contains("failed"), "{ran:?}");
+    server.stop().ok();
+}
