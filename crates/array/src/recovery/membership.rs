@@ -62,7 +62,9 @@ pub fn arrange(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
 /// made in the same assembly, or in one that a build before this rule began, nobody knows.
 fn is_older_copy(superblock: &Superblock, newest: &Superblock) -> bool {
     let behind = newest.config_seq.saturating_sub(superblock.config_seq);
-    superblock.epoch < newest.epoch && behind > UPDATES_BEHIND_MAX && !planted(Planted::OlderCopyCounts)
+    // What a serial number given twice would do, too, is not seen otherwise.
+    let counts = planted(Planted::OlderCopyCounts) || planted(Planted::SerialGivenTwice);
+    superblock.epoch < newest.epoch && behind > UPDATES_BEHIND_MAX && !counts
 }
 
 /// Whether all that this update names as being in service, and that are there, have it. Two starts that other
