@@ -45,9 +45,6 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use users::Users;
 
-/// What is said of a store of keys that a failed write has ended changes of.
-const ONLY_READS: &str = "the store of keys takes no changes since a write failed (no room, or too many members out of service): stop `kv serve` and start it again";
-
 /// Control connections at a time.
 const CLIENTS_MAX: usize = 32;
 
@@ -154,9 +151,8 @@ impl Steward {
 
     /// How the store of keys is; somebody may ask in this turn.
     pub fn note_store(&mut self, store: StoreStatus) {
-        let before = self.users.store.replace(store);
-        if store.only_reads && !before.is_some_and(|before| before.only_reads) {
-            log_as(Level::Error, ONLY_READS);
+        if let Some(trouble) = self.users.note_store(store) {
+            log_as(Level::Error, trouble);
         }
     }
 
@@ -288,9 +284,7 @@ impl Steward {
         let read_only = self.operator.is_read_only();
         let (clients, requests) = (Some(self.users.count()), Some(self.users.requests()));
         status.clientele = Clientele { clients, requests, read_only, store: self.users.store };
-        if self.users.store.is_some_and(|store| store.only_reads) {
-            status.notes.push(ONLY_READS.to_owned());
-        }
+        status.notes.extend(self.users.trouble_of_store().map(str::to_owned));
         self.physician.drives.iter().for_each(|drives| drives.tell(&mut status));
         Reply { status: Some(Box::new(status)), ..Reply::done() }
     }

@@ -368,9 +368,9 @@ fn complete_superblocks(devices: &mut dyn DeviceSet, health: &mut Health, arrang
 }
 
 /// Writes every working member's superblock synchronously, again if one of them fails meanwhile: the others
-/// must know. Epoch, nonce, cleanness and all that does not change are those of `template`; its `config_seq` is
-/// that of the update before, and then of this one. The copies are written in turn, however much has changed
-/// in between.
+/// must know. Epoch, nonce, cleanness and all that does not change are those of `template`; its `config_seq`
+/// is that of the update before, and then of this one. The copies are written in turn, however much has
+/// changed in between.
 pub(crate) fn write_superblocks(
     devices: &mut dyn DeviceSet,
     health: &mut Health,

@@ -153,7 +153,8 @@ impl Source<'_> {
             let length = together.saturating_mul(META_BYTES).min(bytes.len());
             let (piece, behind) = std::mem::take(&mut bytes).split_at_mut(length);
             self.read_piece(self.config.place_on(self.dev, offset), piece);
-            (offset, bytes) = (offset + length as u64, behind);
+            let length = u64::try_from(length).unwrap_or(u64::MAX);
+            (offset, bytes) = (offset.saturating_add(length), behind);
         }
     }
 

@@ -5,6 +5,10 @@ use crate::status::{Requests, StoreStatus};
 use front::Meter;
 use std::sync::Arc;
 
+/// What is said of a store of keys that a failed write has ended changes of.
+const ONLY_READS: &str = "the store of keys takes no changes since a write failed (no room, or too many members out of service): \
+     stop `kv serve` and start it again";
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct Users {
@@ -27,6 +31,18 @@ impl Users {
     /// What they have asked for.
     pub fn requests(&self) -> Requests {
         Requests::read(&self.meters)
+    }
+
+    /// How the store of keys is; what there is to say of it that was not so before.
+    pub fn note_store(&mut self, store: StoreStatus) -> Option<&'static str> {
+        let before = self.trouble_of_store();
+        self.store = Some(store);
+        self.trouble_of_store().filter(|_| before.is_none())
+    }
+
+    /// What is wrong with the store of keys.
+    pub fn trouble_of_store(&self) -> Option<&'static str> {
+        self.store.is_some_and(|store| store.only_reads).then_some(ONLY_READS)
     }
 
     /// Whether a thread that served some ended in a bug.
