@@ -187,7 +187,7 @@ fn a_member_that_was_cut_short_comes_back_only_as_a_new_one() {
     let members = array(&rig, "eplog", true, "1");
     let server = rig.serve(&members, &[]);
     rig.qemu_io(&["write -P 1 0 24M", "flush"]).ok();
-    rig.on("commit", &["d0"], &["--wait"]).ok();
+    rig.on("commit", &["d0"], &[]).ok();
     let file = std::fs::File::options().write(true).open(rig.path("d1")).unwrap();
     file.set_len(6 << 20).unwrap();
     rig.on("scrub", &["d0"], &["--wait"]);
