@@ -50,6 +50,12 @@ pub struct Cut {
     pub lost: Option<u16>,
 }
 
+impl Cut {
+    /// None while the script runs; then nothing that was not flushed is left.
+    const NONE: Self =
+        Self { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
+}
+
 /// Records of single chunks that fill more than a frame of 4 KiB.
 const RECORDS_OF_FRAMES: u64 = 240;
 
@@ -299,14 +305,12 @@ impl Script {
 
     /// How many units garbage collection chooses if power does not fail.
     pub fn units_collected(&self) -> Result<u64, Violation> {
-        let whole = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
-        self.run_counting(whole).map(|(_, collected)| collected)
+        self.run_counting(Cut::NONE).map(|(_, collected)| collected)
     }
 
     /// Power fails at every operation, in every way, alone and with every device. How many worlds that were.
     pub fn every_cut(&self) -> Result<u64, Violation> {
-        let whole = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
-        let events = self.run(whole)?;
+        let events = self.run(Cut::NONE)?;
         let mut worlds = 1;
         for after in 0..=events {
             for (i, tear) in (0..).zip(TEARS) {
@@ -315,7 +319,7 @@ impl Script {
                 let lost = (after * 7 + i) % choices;
                 let lost = u16::try_from(lost).ok().filter(|&dev| dev < self.member_count());
                 for (lost, again) in [(None, None), (lost, None), (lost, Some((after * 13 + i * 5) % 160))] {
-                    let cut = Cut { after, again, without: None, tear, lost };
+                    let cut = Cut { after, again, tear, lost, ..Cut::NONE };
                     self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
                     worlds += 1;
                 }
@@ -330,7 +334,7 @@ impl Script {
         let mut worlds = 0;
         for tear in TEARS {
             for lost in (0..self.member_count()).map(Some).chain([None]) {
-                let cut = Cut { after: u64::MAX / 2, again: None, without: None, tear, lost };
+                let cut = Cut { tear, lost, ..Cut::NONE };
                 self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
                 worlds += 1;
             }
@@ -341,8 +345,7 @@ impl Script {
     /// Power fails at every operation and again in an assembly without a device, early in it and late; then
     /// the device is there again. How many worlds that were.
     pub fn every_start_without(&self, dev: u16) -> Result<u64, Violation> {
-        let whole = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
-        let events = self.run(whole)?;
+        let events = self.run(Cut::NONE)?;
         let mut worlds = 0;
         for after in 0..=events {
             for again in START_EVENTS.filter(|again| (after + again).is_multiple_of(STARTS_TRIED)) {
@@ -358,10 +361,9 @@ impl Script {
     /// Power fails at every operation; the device is away in the next start, in which another one takes its
     /// place, and is there again in the one after that. How many worlds that were.
     pub fn every_start_that_replaces(&self, dev: u16) -> Result<u64, Violation> {
-        let whole = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
-        let events = self.run(whole)?;
+        let events = self.run(Cut::NONE)?;
         for after in 0..=events {
-            let cut = Cut { after, tear: Tear::KeepAll, ..whole };
+            let cut = Cut { after, tear: Tear::KeepAll, ..Cut::NONE };
             let (mut machine, ..) = self.cut_short(cut)?;
             machine.lose(dev);
             make_whole(&mut machine, Step::Replace)
@@ -374,9 +376,8 @@ impl Script {
     /// The array is started once more behind the script, and goes on; then one device is what it was before
     /// that, each in turn. How many worlds that were.
     pub fn every_copy_put_back(&self) -> Result<u64, Violation> {
-        let cut = Cut { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
         for dev in 0..self.member_count() {
-            let (mut machine, ..) = self.cut_short(cut)?;
+            let (mut machine, ..) = self.cut_short(Cut::NONE)?;
             let before = machine.world.look().disk(dev).durable().clone();
             make_whole(&mut machine, Step::Write { first: 0, count: CHUNK, durable: true })?;
             machine.put_back(dev, before);
@@ -389,7 +390,7 @@ impl Script {
     pub fn every_cut_of_recovery(&self, after: u64, tear: Tear, lost: Option<u16>) -> Result<u64, Violation> {
         let mut worlds = 0;
         for again in 0..RECOVERY_EVENTS_MAX {
-            let cut = Cut { after, again: Some(again), without: None, tear, lost };
+            let cut = Cut { after, again: Some(again), tear, lost, ..Cut::NONE };
             self.run(cut).map_err(|what| violation!("{cut:?}: {what}"))?;
             worlds += 1;
         }

@@ -49,6 +49,15 @@ fn end_operations(core: &mut Core) -> Vec<(OpKind, Tag)> {
     ops.iter().map(|op| (op.kind, core.ops.flights.end_of(op.tag))).collect()
 }
 
+/// An operation of a round of superblocks ends well.
+fn end(publisher: &mut Publisher, core: &mut Core, Tag { purpose, dev }: Tag) {
+    if let Purpose::Superblock { slot } = purpose {
+        publisher.written(core, dev, slot, Ok(()));
+    } else {
+        publisher.flushed_member(core, dev, Ok(()));
+    }
+}
+
 fn answer(tag: u64) -> Done {
     Done { tag, result: Ok(()) }
 }
@@ -64,13 +73,9 @@ fn answers_are_held_until_every_member_has_its_superblock() {
     for step in [OpKind::Write, OpKind::Flush] {
         let ops = end_operations(&mut core);
         assert_eq!(ops.len(), usize::from(MEMBERS));
-        for (kind, Tag { purpose, dev }) in ops {
+        for (kind, tag) in ops {
             assert!(kind == step && !core.board.flush.unfenced);
-            if let Purpose::Superblock { slot } = purpose {
-                publisher.written(&mut core, dev, slot, Ok(()));
-            } else {
-                publisher.flushed_member(&mut core, dev, Ok(()));
-            }
+            end(&mut publisher, &mut core, tag);
         }
     }
     assert_eq!((core.answers.done.as_slice(), core.board.flush.unfenced), (&[answer(1)][..], true));
@@ -93,13 +98,9 @@ fn what_changes_during_a_round_is_told_by_the_next_one() {
         if ops.is_empty() {
             break;
         }
-        for (kind, Tag { purpose, dev }) in ops {
+        for (kind, tag) in ops {
             writes += usize::from(kind == OpKind::Write);
-            if let Purpose::Superblock { slot } = purpose {
-                publisher.written(&mut core, dev, slot, Ok(()));
-            } else {
-                publisher.flushed_member(&mut core, dev, Ok(()));
-            }
+            end(&mut publisher, &mut core, tag);
         }
     }
     assert_eq!((writes, core.answers.done.len()), (2 * usize::from(MEMBERS), 1));
@@ -122,12 +123,8 @@ fn the_copies_of_superblocks_are_written_in_turn() {
         while publisher.is_busy(&core) {
             let writes = core.ops.list.iter().filter(|op| op.kind == OpKind::Write);
             written.extend(writes.map(|op| op.offset_bytes).take(1));
-            for (_, Tag { purpose, dev }) in end_operations(&mut core) {
-                if let Purpose::Superblock { slot } = purpose {
-                    publisher.written(&mut core, dev, slot, Ok(()));
-                } else {
-                    publisher.flushed_member(&mut core, dev, Ok(()));
-                }
+            for (_, tag) in end_operations(&mut core) {
+                end(&mut publisher, &mut core, tag);
             }
         }
         assert!(written.len() == 2 && written[0] != written[1], "{changes} changes: {written:?}");

@@ -57,6 +57,11 @@ pub fn arrange(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     Ok(arrangement)
 }
 
+/// Whether a superblock names the device of a place as being in service.
+fn is_in_service(entry: &MemberEntry) -> bool {
+    matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
+}
+
 /// Whether a member that is in service cannot have this superblock: whoever is, has every round but the last.
 /// A power cut explains that one; only what was put back from a copy is a whole assembly behind. Of a copy
 /// made in the same assembly, or in one that a build before this rule began, nobody knows.
@@ -72,10 +77,8 @@ fn is_older_copy(superblock: &Superblock, newest: &Superblock) -> bool {
 /// short before anything but superblocks was written.
 fn is_everywhere(update: &Superblock, found: &[Superblock]) -> bool {
     let is_in_service = |other: &&Superblock| {
-        update.members.get(other.dev.index()).is_some_and(|entry| {
-            entry.serial == other.serial
-                && matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
-        })
+        let entry = update.members.get(other.dev.index());
+        entry.is_some_and(|entry| entry.serial == other.serial && is_in_service(entry))
     };
     let agree = planted(Planted::UpdateUsedAgain);
     agree
@@ -108,8 +111,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         let current = members.get(dev).is_some_and(|entry| {
             entry.serial == superblock.serial
                 && !is_older_copy(superblock, &newest)
-                && (matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
-                    || planted(Planted::AcceptStale))
+                && (is_in_service(entry) || planted(Planted::AcceptStale))
         });
         if planted(Planted::AcceptStale) && current {
             members[dev].state = MemberState::Healthy;

@@ -83,26 +83,30 @@ impl Store {
             return true;
         }
         operation.loading_bytes = bytes;
-        let work = &mut self.work;
-        let fits = work.loading_bytes == 0 || work.loading_bytes + bytes <= self.options.loading_bytes_max;
-        if fits && work.awaits_turn.is_empty() {
-            work.loading_bytes += bytes;
-            return true;
+        let at_once = self.work.awaits_turn.is_empty() && self.fits_beside(bytes);
+        if at_once {
+            self.work.loading_bytes += bytes;
+        } else {
+            self.work.awaits_turn.push_back((id, bytes));
         }
-        work.awaits_turn.push_back((id, bytes));
-        false
+        at_once
+    }
+
+    /// Whether a value of so many bytes may be read beside those that are; one alone always may.
+    fn fits_beside(&self, bytes: u64) -> bool {
+        let loading = self.work.loading_bytes;
+        loading == 0 || loading + bytes <= self.options.loading_bytes_max
     }
 
     /// A large value is done with: it is the turn of those that fit now.
     pub(super) fn loaded(&mut self, bytes: u64) {
-        let work = &mut self.work;
-        work.loading_bytes -= bytes;
-        while let Some(&(id, bytes)) = work.awaits_turn.front()
-            && (work.loading_bytes == 0 || work.loading_bytes + bytes <= self.options.loading_bytes_max)
+        self.work.loading_bytes -= bytes;
+        while let Some(&(id, bytes)) = self.work.awaits_turn.front()
+            && self.fits_beside(bytes)
         {
-            work.awaits_turn.pop_front();
-            work.loading_bytes += bytes;
-            work.ready.push_back(id);
+            self.work.awaits_turn.pop_front();
+            self.work.loading_bytes += bytes;
+            self.work.ready.push_back(id);
         }
     }
 
