@@ -303,9 +303,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         superblock,
     };
     write_checkpoint(devices, &mut parts, Seq::new(0), None)?;
-    // Both copies: a leftover of an older array in the other one must not count.
-    write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
-    parts.health.config_seq = 2;
+    // The other copy, too: a leftover of an older array there must not count.
     write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     Ok(())
 }

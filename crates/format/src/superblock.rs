@@ -212,10 +212,11 @@ pub fn looks_like_metadata(bytes: &[u8]) -> bool {
 }
 
 /// The number of an update of the superblocks that is at least `least`, if the one before had the number
-/// `before`: the other copy of every member is written, so that one torn everywhere leaves the one before.
+/// `before`: a new one, and the other copy of every member is written, so that one torn everywhere leaves the
+/// one before.
 pub fn update_after(before: u64, least: u64) -> u64 {
-    let is_same_copy = least > before && (least - before).is_multiple_of(2);
-    least + u64::from(is_same_copy)
+    let next = least.max(before + 1);
+    next + u64::from((next - before).is_multiple_of(2))
 }
 
 impl Superblock {
