@@ -115,13 +115,12 @@ impl Script {
     }
 
     /// A member is replaced and rebuilt in many steps, each of which superblocks tell of.
-    pub fn rebuilt_in_steps(scheme: SchemeKind) -> Self {
-        const STRIPES: u32 = 8;
+    pub fn rebuilt_in_steps(scheme: SchemeKind, stripes: u32) -> Self {
         let write = |first, count| Step::Write { first, count, durable: false };
         let mut groups: Vec<_> =
-            (0..STRIPES.into()).map(|stripe| vec![write(stripe * 2 * CHUNK, 2 * CHUNK)]).collect();
+            (0..stripes.into()).map(|stripe| vec![write(stripe * 2 * CHUNK, 2 * CHUNK)]).collect();
         groups.extend([vec![Step::Flush], vec![Step::Fail(0), write(0, CHUNK)], vec![Step::Replace]]);
-        Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes: STRIPES, groups }
+        Self { scheme, data_count: 2, parity_count: 1, reserve: None, stripes, groups }
     }
 
     /// A log stripe whose members but one are superseded and committed at once, so that its chunks are free;

@@ -81,7 +81,7 @@ fn every_cut_of_growth_and_every_loss_after_it() {
 #[test]
 fn every_start_without_the_member_that_is_replaced() {
     for scheme in [SchemeKind::Eplog, SchemeKind::Elastic] {
-        check(&format!("{scheme} 2+1"), Script::rebuilt_in_steps(scheme).every_start_without(0));
+        check(&format!("{scheme} 2+1"), Script::rebuilt_in_steps(scheme, 7).every_start_without(0));
     }
 }
 

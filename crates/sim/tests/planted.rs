@@ -243,7 +243,7 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
             Some(hunt_script(bug, &scripts, Script::every_loss_at_the_end))
         }
         Planted::UpdateUsedAgain => {
-            let scripts = [Script::rebuilt_in_steps(SchemeKind::Elastic)];
+            let scripts = [5, 7].map(|stripes| Script::rebuilt_in_steps(SchemeKind::Elastic, stripes));
             Some(hunt_script(bug, &scripts, |script| script.every_start_without(0)))
         }
         Planted::OlderCopyCounts => {
