@@ -146,6 +146,8 @@ pub(crate) struct Machine {
     pub unread: bool,
     /// The next power cut is followed by damage beyond the promise.
     pub last_cut: bool,
+    /// That cut came when the superblocks of every shard named all there was.
+    pub told: bool,
     /// Damage is beyond the promise now: requests may fail.
     pub ruined: bool,
     /// And the operator has insisted on a start.
@@ -199,6 +201,7 @@ impl Machine {
             now_ns: 0,
             unread: false,
             last_cut: false,
+            told: false,
             ruined: false,
             forced: false,
             course: Course { session: 0, mode },
@@ -417,7 +420,8 @@ impl Machine {
         let haunted = self.world.look().haunted();
         haunted.into_iter().for_each(|dev| self.hurt(dev, Hurt::Anything));
         // Superblocks that name all there is stand in for the frame that would have come next.
-        if self.last_cut && !(0..self.shard_count()).all(|shard| self.is_confirmed(shard)) {
+        self.told = self.last_cut && (0..self.shard_count()).all(|shard| self.is_confirmed(shard));
+        if self.last_cut && !self.told {
             self.oracle.crashed_before_ruin();
         } else {
             self.oracle.crashed();

@@ -107,7 +107,8 @@ impl Machine {
         // After an orderly stop the superblocks tell as much as the last frame does: one of the two is
         // spared. Those that only name what was flushed last tell more.
         let stopped = self.newest_superblock(shard).is_some_and(|newest| newest.clean);
-        let told = if stopped { self.rng.chance(2, 3) } else { self.is_confirmed(shard) };
+        // What they told when power failed counts, whoever was lost with it.
+        let told = if stopped { self.rng.chance(2, 3) } else { self.told || self.is_confirmed(shard) };
         let spared = if told { Spared::Superblocks } else { Spared::Witness };
         self.say(|| format!("beyond the promise: devices {lost:?} are lost, {spared:?} spared"));
         if spared == Spared::Superblocks && self.rng.chance(1, 2) {

@@ -45,7 +45,7 @@ fn fresh_seeds() {
 
 /// Worlds that once failed, and why. They guard for as long as they are the same worlds; what was mended has
 /// tests of its own where that could be.
-const FAILED: [(u64, &str); 7] = [
+const FAILED: [(u64, &str); 9] = [
     (12_000_001_363, "a commit dissolved the log stripe that alone gave a chunk"),
     (20_000_002_170, "recovery went by a checkpoint that one member held, and wrote over the one before"),
     (14_000_028_269, "two devices had one serial number, as power failed when the first alone knew of it"),
@@ -58,6 +58,8 @@ const FAILED: [(u64, &str); 7] = [
         34_000_004_053,
         "a start in which a member failed wrote over the only good superblocks, and was cut short",
     ),
+    (37_000_003_433, "a round of superblocks was written again over the only copy of its number"),
+    (32_000_027_532, "the same, as a device was replaced"),
     (20_000_028_871, "nobody let a paused scrub of several shards go on, whose patrols never rested at once"),
 ];
 
