@@ -11,7 +11,7 @@
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, common, layout};
 use crate::{ArrayUuid, CheckpointKind, FormatError, PageKind};
 use block::{DevIndex, Epoch, META_BYTES, Seq};
-use crc_fast::{CrcAlgorithm, Digest};
+use checksum::Crc32c;
 
 const HEADER: BlockKind = BlockKind { what: "checkpoint header", magic: *b"ELSTCKPT" };
 const PAGE: BlockKind = BlockKind { what: "checkpoint page", magic: *b"ELSTPAGE" };
@@ -331,19 +331,13 @@ pub fn body_crc(page_crcs: &[u32]) -> u32 {
 }
 
 /// [`body_crc`], one page at a time.
-#[derive(Clone)]
-pub struct BodyCrc(Digest);
-
-impl Default for BodyCrc {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+#[derive(Clone, Default)]
+pub struct BodyCrc(Crc32c);
 
 impl BodyCrc {
     /// Of no pages yet.
     pub fn new() -> Self {
-        Self(Digest::new(CrcAlgorithm::Crc32Iscsi))
+        Self(Crc32c::new())
     }
 
     /// Adds the next page's checksum.
@@ -353,7 +347,7 @@ impl BodyCrc {
 
     /// The checksum of the pages so far.
     pub fn finish(&self) -> u32 {
-        u32::try_from(self.0.finalize()).expect("a CRC-32C has 32 bits")
+        self.0.finish()
     }
 }
 

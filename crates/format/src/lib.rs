@@ -21,7 +21,6 @@
 
 mod checkpoint;
 mod config;
-mod crc;
 mod error;
 mod frame;
 mod layout;
@@ -44,7 +43,7 @@ pub use config::{
     ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_COUNT_MAX, LOG_START_BYTES,
     METADATA_START_BYTES, Moved, UNIT_ROWS_MAX, UNITS_SPARE,
 };
-pub use crc::{chunk_checksum, crc32c};
+pub use checksum::{chunk_checksum, crc32c};
 pub use error::FormatError;
 pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{
