@@ -124,7 +124,6 @@ pub struct Desk {
     slots_freed: u64,
     slot_budget: usize,
     piece_slots_max: usize,
-    connection_slots_max: usize,
     waiting: VecDeque<ConnectionId>,
 }
 
@@ -159,7 +158,6 @@ impl Desk {
             slots_freed: 0,
             slot_budget: budget,
             piece_slots_max,
-            connection_slots_max: limits.connection_slots_max(budget, piece_slots_max),
             waiting: VecDeque::new(),
         }
     }
@@ -235,7 +233,9 @@ impl Desk {
         let bytes = self.within_chunk(offset_bytes) + length_bytes as usize;
         let count = if length_bytes == 0 { 0 } else { bytes.div_ceil(self.chunk_bytes) };
         let connection = self.requests[request].connection;
-        if *held > 0 && *held + count > self.connection_slots_max {
+        // At most as many as stay free (the dynamic thresholds of Choudhury and Hahne): one connection has half of
+        // the budget, and however many hold what they have got, slow readers say, there is room for one more.
+        if *held > 0 && *held + count > self.slot_budget.saturating_sub(self.slots_held) {
             return Err(Refusal::Share);
         }
         let first = self.waiting.front().is_none_or(|&head| head == connection);

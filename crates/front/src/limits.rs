@@ -47,9 +47,4 @@ impl Limits {
     pub(crate) fn piece_slots_max(&self, budget: usize, chunk_bytes: usize) -> usize {
         (self.piece_bytes_max / chunk_bytes.max(1)).min(budget / 4).max(1)
     }
-
-    /// Slots one connection may hold: half the budget, so that none starves the others.
-    pub(crate) fn connection_slots_max(&self, budget: usize, piece_slots: usize) -> usize {
-        (budget / 2).max(piece_slots)
-    }
 }

@@ -68,7 +68,7 @@ fn several_clients_at_once_see_each_others_writes() {
 #[test]
 fn a_client_that_sits_on_slots_is_cut_off_when_others_wait() {
     let server = start(Limits { stall_timeout_ns: SECOND_NS / 5, ..Limits::default() });
-    // 64 slots: 32 for the front end, at most 16 for a connection. Two stalling writers hold all of them.
+    // 64 slots: 32 for the front end, 8 for a piece. Four stalling writers hold all of them.
     let mut stalling: Vec<_> = (0..4)
         .map(|_| {
             let mut client = TestClient::connect(&server.socket);
@@ -101,6 +101,28 @@ fn a_client_that_does_not_read_its_replies_does_not_stop_the_others() {
     good.write(0, &data);
     assert!(good.read(0, 1 << 20) == data);
     drop(deaf);
+    server.stop();
+}
+
+#[test]
+fn clients_that_read_slowly_leave_room_for_another() {
+    // 32 slots for the front end, 8 for a piece: one client that does not read has half of them, the next one a
+    // quarter.
+    let server = start(Limits::default());
+    let mut slow: Vec<_> = (0..2).map(|_| TestClient::connect(&server.socket)).collect();
+    for client in &mut slow {
+        for cookie in 0..16 {
+            client.send(Command::Read, cookie, 0, 1 << 20, &[]);
+        }
+    }
+    let mut good = TestClient::connect(&server.socket);
+    for round in 0..8 {
+        let data = noise(round, 1 << 20);
+        good.write(0, &data);
+        assert!(good.read(0, 1 << 20) == data);
+    }
+    assert_eq!(*server.faults.lock().unwrap(), [""; 0], "nobody was cut off for it");
+    drop(slow);
     server.stop();
 }
 
