@@ -10,6 +10,8 @@ step() { printf '\n== %s (%ss)\n' "$*" "$SECONDS"; }
 step "format";        cargo fmt --all --check
 step "lints";         cargo clippy --workspace --all-targets --locked -- -D warnings
 step "release build"; cargo build --release --locked
+# Many tests of the binary wait for servers, clients and disks.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
 step "tests";         cargo test --workspace --locked --no-fail-fast
 step "simulator, fixed seeds"
 "$target"/release/elastripe-sim --from 0 --worlds "${ELASTRIPE_SIM_WORLDS:-5000}"
