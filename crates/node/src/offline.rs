@@ -6,7 +6,7 @@ use crate::driver::DriverOptions;
 use crate::error::Error;
 use crate::event::{Event, describe_lost_page};
 use crate::interrupt::Interrupt;
-use crate::logbook::{Level, log_as};
+use crate::logbook::{log, log_as};
 use crate::memory::{machine_bytes, table_bytes};
 use crate::open::{Force, Incomplete, lock, member_name};
 use crate::operate::Operator;
@@ -62,9 +62,7 @@ impl Offline {
         let mut running = Running::here(shards, Use::ReadWrite)?;
         running.level(&[]);
         let mut operator = Operator::new(found.paths.clone(), found.unnamed());
-        let lost = describe_loss(&report);
-        lost.iter().for_each(|text| log_as(Level::Error, &shout_loss(text)));
-        operator.note_lost(lost);
+        operator.note_lost(warn_of_loss(&report));
         let (events, trouble) = (Vec::new(), TroubleLog::default());
         Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events, trouble })
     }
@@ -157,13 +155,10 @@ impl Offline {
     }
 }
 
-/// What to say of an array that was started without durable state that is lost.
-pub fn describe_loss(report: &RecoveryReport) -> Option<String> {
+/// Says loudly that the array was started without durable state that is lost, and tells what it says.
+pub fn warn_of_loss(report: &RecoveryReport) -> Option<String> {
     let lost = report.lost.as_ref()?;
-    Some(format!("{lost}; the array was started by --force in {}", lost.alternative()))
-}
-
-/// The same as a line of the log.
-pub fn shout_loss(text: &str) -> String {
-    format!("DATA IS LOST: {text}")
+    let text = format!("{lost}; the array was started by --force in {}", lost.alternative());
+    log(&format!("DATA IS LOST: {text}"));
+    Some(text)
 }

@@ -125,10 +125,7 @@ fn meaning(status: &Status) -> String {
             format!("{}; all data can be read and written; {rest}", parts.join(", "))
         }
         Condition::Suspended => delays::meaning(status),
-        Condition::Lost => status.lost.as_ref().map_or_else(
-            || "what was durable is missing, and the array was started without it".to_owned(),
-            losses::meaning,
-        ),
+        Condition::Lost => status.lost.as_ref().map_or_else(|| "data is lost".to_owned(), losses::meaning),
         Condition::Failed => failed_meaning(status),
         Condition::Incomplete => format!(
             "{} {} not looked at, as {} not among the named paths; so nobody can tell how the array is",
@@ -151,9 +148,6 @@ fn failed_meaning(status: &Status) -> String {
         status,
         &[DeviceState::Failed, DeviceState::Absent, DeviceState::Missing, DeviceState::Rebuilding],
     );
-    if status.needs_force {
-        return "it was not stopped in order, a member is missing, and without a journal parity may not match the data: it starts with --force only, which accepts data that is wrong without notice".to_owned();
-    }
     if !missing.is_empty() {
         return format!(
             "{} {} not among the named paths; without more than {bears} members the array cannot be started",
@@ -184,12 +178,6 @@ fn action(status: &Status) -> Option<String> {
     }
     if let (Condition::Lost, Some(lost)) = (status.state, &status.lost) {
         return Some(losses::action(lost));
-    }
-    if status.state == Condition::Lost {
-        return Some(
-            "compare what is there with a backup; this is said until the array is stopped, and then taken for what it is"
-                .to_owned(),
-        );
     }
     if status.state == Condition::Down {
         return Some(serve_again(status));

@@ -11,7 +11,7 @@ use crate::drives::Drives;
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
 use crate::notify::notify;
-use crate::offline::{describe_loss, shout_loss};
+use crate::offline::warn_of_loss;
 use crate::open::{Locked, in_service, member_name, name_of};
 use crate::operate::Operator;
 use crate::reactions::Reactions;
@@ -214,8 +214,7 @@ pub(crate) fn begin(
     let manner = Manner { usage: service.usage, clients, threads: service.threads };
     let mut plant = Plant::new(shards, manner)?;
     let mut operator = Operator::new(found.paths.clone(), found.unnamed());
-    let lost = describe_loss(&report);
-    operator.note_lost(lost.clone());
+    operator.note_lost(warn_of_loss(&report));
     if service.usage == Use::ReadOnly {
         operator.keep_read_only();
     }
@@ -234,9 +233,6 @@ pub(crate) fn begin(
     let mut reactions = Reactions::new(service.on_event.clone(), uuid, name);
     let before = if report.was_clean { "stopped in order" } else { "not stopped in order, and recovered" };
     reactions.remember(Level::Info, "served", &format!("serving began; the array had been {before}"));
-    if let Some(text) = lost {
-        reactions.tell(Level::Error, "lost", "", &shout_loss(&text));
-    }
     if let Some(text) = plant.visit(describe_missing)? {
         reactions.tell(Level::Warning, "degraded", "", &text);
     }

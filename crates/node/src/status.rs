@@ -21,7 +21,7 @@ use crate::open::Found;
 use crate::operate::Operator;
 use crate::running::Running;
 use crate::units::{show_count, show_seconds};
-use array::{Arrangement, ArrayState, Engine, EngineStats, MaintenanceReport, is_half_grown};
+use array::{ArrayState, Engine, EngineStats, MaintenanceReport, is_half_grown};
 use block::DevIndex;
 use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
@@ -219,10 +219,6 @@ pub struct Status {
     pub scrub_cursor: u64,
     /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped.
     pub lost_state: Option<String>,
-    /// Not stopped in order, with a member missing and nothing that tells what was being written: it starts with
-    /// `--force` only.
-    #[serde(default)]
-    pub needs_force: bool,
 }
 
 fn shape(config: &ArrayConfig) -> Shape {
@@ -281,7 +277,6 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         lost: None,
         scrub_cursor: superblock.scrub_cursor,
         lost_state: None,
-        needs_force: false,
     }
 }
 
@@ -335,9 +330,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     }
     spares::list_found(&mut status, found);
     status.stale.clone_from(&found.stale);
-    let is_decided = !running && condition != Condition::Incomplete;
-    status.needs_force = is_decided && found.arrangements().any(Arrangement::is_dirty_degraded);
-    if is_decided && (status.needs_force || !can_start(found)) {
+    if !running && condition != Condition::Incomplete && !can_start(found) {
         status.state = Condition::Failed;
     }
     status
@@ -410,7 +403,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         status.state = Condition::Suspended;
     }
     status.lost = losses::of_running(served);
-    if (status.lost.is_some() || status.lost_state.is_some()) && status.state != Condition::Failed {
+    if status.lost.is_some() && status.state != Condition::Failed {
         status.state = Condition::Lost;
     }
     spares::list(&mut status, operator, served);

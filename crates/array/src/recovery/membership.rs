@@ -2,8 +2,7 @@
 
 use crate::older::OlderState;
 use crate::planted::{Planted, planted};
-use crate::restart::{AssembleError, DirtyDegraded, Restart};
-use crate::scheme::forgets_writes;
+use crate::restart::{AssembleError, DirtyDegraded};
 use block::DevIndex;
 use format::{FaultRecord, MemberEntry, MemberState, Superblock};
 
@@ -35,16 +34,6 @@ pub struct Arrangement {
     /// Whether an array is assembled of which newer durable state is missing; refused unless the operator
     /// asks for it.
     pub older_state: OlderState,
-}
-
-impl Arrangement {
-    /// Whether a start is refused unless the operator asks for it, as nobody knows what was being written, and
-    /// members are missing that only parity could make up for.
-    pub fn is_dirty_degraded(&self) -> bool {
-        let restart = Restart { was_clean: self.newest.clean, dirty_degraded: DirtyDegraded::Refuse };
-        let missing = self.members.iter().any(|member| member.state != MemberState::Healthy);
-        missing && forgets_writes(&self.newest.config, restart)
-    }
 }
 
 /// Finds out which of the given superblocks is which member. Any order, any subset that the code can do with.

@@ -101,7 +101,6 @@ fn of_a_newest_checkpoint_that_is_damaged_on_one_member_and_lost_with_another() 
         let server = rig.serve(&left, &["--degraded", "--force"]);
         let status = rig.status(&["d0"]);
         assert!(status["lost_state"].as_str().unwrap().contains(&named), "{status}");
-        assert_eq!(status["state"], "lost", "{status}");
         let ran = server.stop().ok();
         assert!(ran.err.contains(&format!("DATA IS LOST: {named}")), "{ran:?}");
         // The decision is taken: from now on that is the array.
@@ -208,25 +207,4 @@ fn an_older_copy_of_a_member_is_named_and_filled_anew() {
         assert!(!ran.out.contains("failed"), "{consistency}: {ran:?}");
         server.stop().ok();
     }
-}
-
-/// Without a journal nobody knows what was being written: `status` says what `serve` will say.
-#[test]
-fn of_an_array_without_a_journal_that_was_not_stopped_and_lacks_a_member() {
-    if !has("qemu-io") {
-        return;
-    }
-    let rig = rig("raid", &["--consistency", "resync"]);
-    let (server, bytes) = written(&rig, "raid");
-    server.kill();
-    let whole = rig.status(&["d0", "d1", "d2"]);
-    assert_eq!((&whole["state"], &whole["needs_force"]), (&"down".into(), &false.into()), "{whole}");
-    fs::remove_file(rig.path("d2")).unwrap();
-    let status = rig.status(&["d0", "d1"]);
-    assert_eq!((&status["state"], &status["needs_force"]), (&"failed".into(), &true.into()), "{status}");
-    rig.serve_run(&["d0", "d1"], "true", &["--degraded"]).refused(&["not stopped in order", "--force"]);
-    let read = qemu_script(&[&format!("read -P 7 0 {bytes}")]);
-    rig.serve_run(&["d0", "d1"], &read, &["--degraded", "--force"]).ok();
-    let after = rig.status(&["d0", "d1"]);
-    assert_eq!((&after["state"], &after["needs_force"]), (&"degraded".into(), &false.into()), "{after}");
 }
