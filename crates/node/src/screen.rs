@@ -125,7 +125,7 @@ fn meaning(status: &Status) -> String {
             format!("{}; all data can be read and written; {rest}", parts.join(", "))
         }
         Condition::Suspended => delays::meaning(status),
-        Condition::Lost => status.lost.as_ref().map_or_else(|| "data is lost".to_owned(), losses::meaning),
+        Condition::Lost => status.lost.as_ref().map_or_else(|| losses::GIVEN_UP.to_owned(), losses::meaning),
         Condition::Failed => failed_meaning(status),
         Condition::Incomplete => format!(
             "{} {} not looked at, as {} not among the named paths; so nobody can tell how the array is",
@@ -206,6 +206,7 @@ fn action(status: &Status) -> Option<String> {
             "scrub again, with room on every device (elastripe scrub {} --wait); replace a device whose errors stay",
             whom(status)
         )),
+        (None, None) if status.state == Condition::Lost => Some(losses::take_note(&whom(status))),
         (None, None) if status.state == Condition::Failed => {
             Some("restore from a backup; `elastripe inspect` shows what is left on a member".to_owned())
         }

@@ -217,7 +217,7 @@ pub struct Status {
     pub lost: Option<Lost>,
     /// First stripe an interrupted scrub has not looked at; 0 = none.
     pub scrub_cursor: u64,
-    /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped.
+    /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped, or the operator has taken note of it (`clear`).
     pub lost_state: Option<String>,
 }
 
@@ -403,7 +403,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         status.state = Condition::Suspended;
     }
     status.lost = losses::of_running(served);
-    if status.lost.is_some() && status.state != Condition::Failed {
+    if (status.lost.is_some() || status.lost_state.is_some()) && status.state != Condition::Failed {
         status.state = Condition::Lost;
     }
     spares::list(&mut status, operator, served);

@@ -339,6 +339,9 @@ impl Steward {
             }
             Request::Clear { device } => {
                 let dev = device.map(|device| self.operator.find(running, &device)).transpose()?;
+                if dev.is_none() {
+                    self.operator.note_lost(None);
+                }
                 Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
             }
             Request::Rename { name } => self.rename(running, name),
