@@ -1,8 +1,8 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
+use crate::describe::show_shards;
 use crate::event::work_name;
 use crate::faults::FailedBecause;
-use crate::open::show_shards;
 use crate::status::{Condition, DeviceState, DeviceStatus, Replacement, Source, Status, StoreStatus, Work};
 use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;

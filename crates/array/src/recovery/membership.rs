@@ -29,6 +29,9 @@ pub struct Arrangement {
     pub rebuilt: Vec<u64>,
     /// The members' states, absent ones marked as failed.
     pub members: Vec<MemberEntry>,
+    /// Members left out whose devices were found to hold less than they did: what they missed says nothing of
+    /// what they lack.
+    pub maimed: Vec<DevIndex>,
     /// Whether an array is assembled of which that may corrupt data; refused unless the operator asks for it.
     pub dirty_degraded: DirtyDegraded,
     /// Whether an array is assembled of which newer durable state is missing; refused unless the operator
@@ -142,6 +145,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         faults,
         rebuilt,
         members,
+        maimed: Vec::new(),
         dirty_degraded: DirtyDegraded::Refuse,
         older_state: OlderState::Refuse,
     })
