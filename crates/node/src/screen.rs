@@ -141,6 +141,17 @@ fn was_were(names: &[&str]) -> &'static str {
     if names.len() == 1 { "was" } else { "were" }
 }
 
+/// Whether an array that does not run has members enough, but is not started without those that are missing.
+fn is_dirty_degraded(status: &Status) -> bool {
+    let not_whole = status.devices.iter().filter(|device| match device.state {
+        DeviceState::Failed | DeviceState::Absent | DeviceState::Missing | DeviceState::Rebuilding => true,
+        DeviceState::Healthy | DeviceState::Spare | DeviceState::Taken | DeviceState::Unfit => false,
+    });
+    let count = not_whole.count();
+    let forgets = status.shape.consistency.as_deref() == Some("resync") && status.clean == Some(false);
+    status.state == Condition::Failed && forgets && (1..=status.shape.parity_count).contains(&count)
+}
+
 fn failed_meaning(status: &Status) -> String {
     let bears = status.shape.parity_count;
     let missing = named(status, &[DeviceState::Missing]);
@@ -148,6 +159,14 @@ fn failed_meaning(status: &Status) -> String {
         status,
         &[DeviceState::Failed, DeviceState::Absent, DeviceState::Missing, DeviceState::Rebuilding],
     );
+    if is_dirty_degraded(status) {
+        return format!(
+            "it writes in place without a journal and was not stopped in order, and {} {} not there or not whole: without them what is on \
+             the others may not belong together, and `serve` refuses to start it",
+            list(&out),
+            is_are(&out)
+        );
+    }
     if !missing.is_empty() {
         return format!(
             "{} {} not among the named paths; without more than {bears} members the array cannot be started",
@@ -181,6 +200,13 @@ fn action(status: &Status) -> Option<String> {
     }
     if status.state == Condition::Down {
         return Some(serve_again(status));
+    }
+    if is_dirty_degraded(status) {
+        return Some(
+            "serve it with all its members; if they are lost, `serve --degraded --force` starts it, and data may be silently wrong: compare it with a \
+             backup"
+                .to_owned(),
+        );
     }
     if let Some(stuck) = status.engine.commit.filter(|commit| commit.stuck_stripes > 0) {
         return Some(format!(

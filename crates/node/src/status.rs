@@ -21,7 +21,7 @@ use crate::open::Found;
 use crate::operate::Operator;
 use crate::running::Running;
 use crate::units::{show_count, show_seconds};
-use array::{ArrayState, Engine, EngineStats, MaintenanceReport, is_half_grown};
+use array::{Arrangement, ArrayState, Engine, EngineStats, MaintenanceReport, is_half_grown};
 use block::DevIndex;
 use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
@@ -330,6 +330,10 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     }
     spares::list_found(&mut status, found);
     status.stale.clone_from(&found.stale);
+    let shadowed = running || matches!(condition, Condition::Failed | Condition::Incomplete);
+    if !shadowed && found.arrangements().any(Arrangement::is_dirty_degraded) {
+        status.state = if out > 0 { Condition::Failed } else { Condition::Incomplete };
+    }
     if !running && condition != Condition::Incomplete && !can_start(found) {
         status.state = Condition::Failed;
     }

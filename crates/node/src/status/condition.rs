@@ -14,7 +14,7 @@ pub enum Condition {
     Suspended,
     /// Data is lost, given up by a forced start, or a rebuild met something it cannot make whole.
     Lost,
-    /// More members are missing than the code can make up for.
+    /// More members are missing than the code can make up for, or than the array starts without.
     Failed,
     /// Too few members were looked at to tell.
     Incomplete,
