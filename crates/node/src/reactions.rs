@@ -3,8 +3,8 @@
 
 use crate::happened::{Happened, Lately};
 use crate::logbook::{Level, log_as};
-use crate::notify;
-use std::process::{Child, Command, Stdio};
+use crate::shell::shell;
+use std::process::{Child, Stdio};
 
 /// Commands at a time. Where events come faster than they are dealt with, the log has them all.
 const RUNNING_MAX: usize = 16;
@@ -53,14 +53,12 @@ impl Reactions {
             log_as(Level::Warning, "--on-event: 16 commands are running already; this one is left out");
             return;
         }
-        let child = Command::new("sh")
-            .args(["-c", command])
+        let child = shell(command)
             .env("ELASTRIPE_EVENT", event)
             .env("ELASTRIPE_UUID", &self.array.0)
             .env("ELASTRIPE_NAME", &self.array.1)
             .env("ELASTRIPE_DEVICE", device)
             .env("ELASTRIPE_MESSAGE", message)
-            .env_remove(notify::VARIABLE)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn();
