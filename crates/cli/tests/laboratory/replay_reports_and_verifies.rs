@@ -275,8 +275,13 @@ fn over_nbd() {
         let vol = format!("unix:{}", socket.display());
         refused(&["replay", "--trace", &big, "--nbd", &vol, "--overwrite"], "--compact");
         refused(&["replay", "--trace", &trace, "--nbd", &vol], "--overwrite");
-        for option in [["--scheme", "raid"], ["--geometry", "3+1"], ["--device-size", "1GiB"], ["--layout", "fixed"]] {
-            refused(&[&["replay", "--trace", &trace, "--nbd", &vol, "--overwrite"], &option[..]].concat(), option[0]);
+        for option in
+            [["--scheme", "raid"], ["--geometry", "3+1"], ["--device-size", "1GiB"], ["--layout", "fixed"]]
+        {
+            refused(
+                &[&["replay", "--trace", &trace, "--nbd", &vol, "--overwrite"], &option[..]].concat(),
+                option[0],
+            );
         }
     });
     let gone = format!("unix:{}", socket.display());

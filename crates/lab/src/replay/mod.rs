@@ -34,7 +34,7 @@ use node::assemble;
 use node::open;
 use node::output;
 use node::placement::{PlacementInfo, placement_info, rewrites_name};
-use node::units::{parse_size, show_size};
+use node::units::{parse_chunk_size, show_size};
 use report::Report;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ pub struct Arguments {
     #[command(flatten)]
     array: ArrayChoices,
     /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_chunk_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
     /// Write the whole footprint of the trace first, in full stripes, so that every write of the trace is
     /// an update.
