@@ -8,7 +8,7 @@ use crate::event::{Event, describe_lost_page};
 use crate::interrupt::Interrupt;
 use crate::logbook::{Level, log_as};
 use crate::memory::{machine_bytes, table_bytes};
-use crate::open::{Force, Incomplete, lock, member_name};
+use crate::open::{Force, Found, Incomplete, lock, member_name};
 use crate::operate::Operator;
 use crate::output;
 use crate::running::Running;
@@ -17,7 +17,7 @@ use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::Use;
 use crate::waiting::Step;
 use crate::watch::describe_unfit;
-use array::{CommitPolicy, EngineOptions, RecoveryReport};
+use array::{Arrangement, CommitPolicy, EngineOptions, RecoveryReport};
 use format::Superblock;
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ impl Offline {
         let mut running = Running::here(shards, Use::ReadWrite)?;
         running.level(&[]);
         let mut operator = Operator::new(found.paths.clone(), found.unnamed());
-        operator.note_lost(given_up(&report));
+        operator.note_lost(given_up(&report, &found));
         if let Some(lost) = operator.lost_state() {
             log_as(Level::Error, &describe_given_up(lost));
         }
@@ -158,10 +158,16 @@ impl Offline {
     }
 }
 
-/// What durable state an array was started without, which is lost.
-pub fn given_up(report: &RecoveryReport) -> Option<String> {
-    let lost = report.lost.as_ref()?;
-    Some(format!("{lost}; the array was started by --force in {}", lost.alternative()))
+/// What durable state an array was started without, which is lost; or why it may be.
+pub fn given_up(report: &RecoveryReport, found: &Found) -> Option<String> {
+    if let Some(lost) = &report.lost {
+        return Some(format!("{lost}; the array was started by --force in {}", lost.alternative()));
+    }
+    found.arrangements().any(Arrangement::is_dirty_degraded).then(|| {
+        "the array has no journal, was not stopped in order, and was started by --force without all its members: what was being \
+         written then, and what shares a stripe with it on the members that are missing, may be wrong, and nothing tells which"
+            .to_owned()
+    })
 }
 
 /// The same, loudly.

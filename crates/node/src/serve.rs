@@ -214,7 +214,7 @@ pub(crate) fn begin(
     let manner = Manner { usage: service.usage, clients, threads: service.threads };
     let mut plant = Plant::new(shards, manner)?;
     let mut operator = Operator::new(found.paths.clone(), found.unnamed());
-    operator.note_lost(given_up(&report));
+    operator.note_lost(given_up(&report, &found));
     if service.usage == Use::ReadOnly {
         operator.keep_read_only();
     }

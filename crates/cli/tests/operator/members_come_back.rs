@@ -216,7 +216,7 @@ fn a_member_that_a_start_found_cut_short_comes_back_only_as_a_new_one() {
         rig.qemu_io(&["write -P 1 0 24M", "flush"]).ok();
         server.stop().ok();
         let file = std::fs::File::options().write(true).open(rig.path("d1")).unwrap();
-        file.set_len(18 << 20).unwrap();
+        file.set_len(6 << 20).unwrap();
         let mut server = rig.serve(&members, &["--degraded"]);
         file.set_len(36 << 20).unwrap();
         if restarts {

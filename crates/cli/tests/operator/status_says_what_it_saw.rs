@@ -241,7 +241,10 @@ fn an_array_that_does_not_start_without_a_member_is_not_called_degraded() {
             assert!(shown.contains(words), "{words}: {shown}");
         }
         rig.serve_run(&left, "true", &["--degraded"]).refused(&["--force"]);
-        rig.serve_run(&left, "true", &["--degraded", "--force"]).ok();
+        let server = rig.serve(&left, &["--degraded", "--force"]);
+        let shown = rig.on("status", &["d0"], &[]).code(3).out;
+        assert!(shown.contains("LOST") && shown.contains("may be wrong"), "{shown}");
+        assert!(server.stop().ok().err.contains("error: DATA IS LOST"));
         assert_eq!(rig.on("status", &left, &["--json"]).code(1).json()["state"], "degraded");
     }
 }

@@ -6,8 +6,8 @@ use crate::units::{show_count, show_size};
 use std::fmt::Write;
 
 /// What it means for clients that an array was started in an older state.
-pub const GIVEN_UP: &str = "what clients were told is durable was given up by --force: the volume is in an older state, and may hold parts of \
-                            different times; all of it can be read and written";
+pub const GIVEN_UP: &str = "the array was started by --force although data that clients were told is durable is lost, or may be wrong; all of the volume \
+                            can be read and written";
 
 /// What to do then.
 pub fn take_note(whom: &str) -> String {
