@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 /// Commands at a time. Where events come faster than they are dealt with, the log has them all.
 const RUNNING_MAX: usize = 16;
 
-/// The log is told of events that the command is not told of at most this often, but when there is room again.
+/// The log is told of events that the command is not told of at most this often, and when there is room
+/// again.
 const TELL_LEFT_OUT: Duration = Duration::from_secs(60);
 
 /// A command that runs.

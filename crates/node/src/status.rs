@@ -217,7 +217,8 @@ pub struct Status {
     pub lost: Option<Lost>,
     /// First stripe an interrupted scrub has not looked at; 0 = none.
     pub scrub_cursor: u64,
-    /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped, or the operator has taken note of it (`clear`).
+    /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped
+    /// or the operator has taken note of it (`clear`).
     pub lost_state: Option<String>,
 }
 

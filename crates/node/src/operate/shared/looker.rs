@@ -177,8 +177,8 @@ fn ask_again_and_again(
     }
 }
 
-/// Which device or file it was, and how, when all that is looked at was blank: who reads that every time keeps
-/// a disk busy that nobody uses.
+/// Which device or file it was, and how, when all that is looked at was blank: who reads that every time
+/// keeps a disk busy that nobody uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Blank {
     identity: Identity,
