@@ -123,7 +123,7 @@ status_must_be 0
 heading "A trace is replayed through it: $about"
 say "First the whole footprint is written, so that every write of the trace is an update. Every sector says which write"
 say "it is of; every read is checked, and everything once more at the end. This goes on in the background."
-replay_command=(replay --nbd unix:socket --trace "$trace" --compact --fill --timed --speed "$SPEED" --verify)
+replay_command=(replay --nbd unix:socket --overwrite --trace "$trace" --compact --fill --timed --speed "$SPEED" --verify)
 show "${replay_command[@]}" "&"
 "$elastripe" "${replay_command[@]}" >replay.log 2>&1 &
 replay=$!

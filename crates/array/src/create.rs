@@ -7,7 +7,7 @@ use crate::memory::MemoryNeed;
 use crate::recovery::{Parts, write_checkpoint, write_superblocks};
 use crate::restart::AssembleError;
 use crate::scheme;
-use crate::shape::{RESERVE_CHUNKS_MIN, chunks_max, with_regions};
+use crate::shape::{RESERVE_CHUNKS_MIN, RESERVE_PERMILLE_MAX, chunks_max, with_regions};
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
@@ -91,7 +91,7 @@ pub enum CreateError {
         found: u32,
     },
     /// The reserve must leave room for data.
-    #[error("a reserve of {permille} thousandths: expected at most 900")]
+    #[error("a reserve of {permille} thousandths: expected at most {RESERVE_PERMILLE_MAX}")]
     Reserve {
         /// What was asked for.
         permille: u32,
@@ -151,7 +151,7 @@ pub fn plan_config(
     if !fits {
         return Err(CreateError::Code { code: options.code, data_count: k, parity_count: m });
     }
-    if options.reserve_permille > 900 {
+    if options.reserve_permille > RESERVE_PERMILLE_MAX {
         return Err(CreateError::Reserve { permille: options.reserve_permille });
     }
     if let Some(found) = options.unit_rows

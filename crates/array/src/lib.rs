@@ -119,7 +119,7 @@ pub use scheme::{
     Located, Logs, Origin, P_WAIT_NS_DEFAULT, Policies, Pressure, Rewrites, Scheme, SchemeMemory,
     SchemeOptions, UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX, full_blocks_min, new as new_scheme,
 };
-pub use shape::{RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC};
+pub use shape::{RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, RESERVE_PERMILLE_MAX};
 pub use shards::{
     GivenUp, PairSeat, ReplaceStep, Replacing, Seat, SucceedStep, Succession, create_shards, members_to_fail,
     plan_shards, unit_bytes, unit_of,

@@ -11,6 +11,8 @@ use format::{ArrayConfig, Consistency, SchemeKind};
 pub const RESERVE_PERMILLE_DEFAULT: u32 = 100;
 /// Default share of each main device that elastic schemes keep for garbage: 20 %.
 pub const RESERVE_PERMILLE_ELASTIC: u32 = 200;
+/// The largest share: something must be left for data.
+pub const RESERVE_PERMILLE_MAX: u32 = 900;
 
 /// Spare chunks per device at least: what must be free for parity commit to make progress, and as much again.
 pub const RESERVE_CHUNKS_MIN: u32 = 4 * SET_ASIDE_CHUNKS;

@@ -1,8 +1,9 @@
 //! Superblocks for people and machines.
 
-use crate::open::{member_name, state_name};
+use crate::open::{member_name, name_of, state_name};
+use crate::units::show_size;
 use block::DevIndex;
-use format::{Role, Superblock};
+use format::{ArrayConfig, Role, Superblock};
 use serde_json::{Value, json};
 
 /// What the device is called.
@@ -12,6 +13,38 @@ pub fn role_of(superblock: &Superblock) -> String {
         Role::Main | Role::Log => member_name(main_count, superblock.dev),
         Role::Spare => "spare".to_owned(),
     }
+}
+
+/// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.
+pub fn describe(superblock: &Superblock) -> String {
+    let config = &superblock.config;
+    format!(
+        "array {}: {}, volume {}",
+        name_of(superblock),
+        shape(config),
+        show_size(config.whole_volume_bytes())
+    )
+}
+
+/// `eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks`.
+pub fn shape(config: &ArrayConfig) -> String {
+    let geometry = config.geometry;
+    let logs = match config.log_count {
+        0 => String::new(),
+        1 => " with 1 log device".to_owned(),
+        count => format!(" with {count} log devices"),
+    };
+    let chunk = show_size(geometry.chunk_bytes() as u64);
+    let (k, m) = (geometry.data_count(), geometry.parity_count());
+    let units =
+        if config.unit_rows > 0 { format!(", units of {} rows", config.unit_rows) } else { String::new() };
+    let shards = show_shards(config.shard.count);
+    format!("{} {k}+{m}{logs}, code {}, {chunk} chunks{units}{shards}", config.scheme, config.code)
+}
+
+/// `, 3 shards`; nothing of an array that has one, or from before there were any.
+pub fn show_shards(count: u16) -> String {
+    if count > 1 { format!(", {count} shards") } else { String::new() }
 }
 
 /// A superblock as JSON.

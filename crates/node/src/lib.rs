@@ -53,6 +53,7 @@ pub mod search;
 pub mod serve;
 pub mod session;
 pub mod settings;
+pub mod shell;
 pub mod signals;
 pub mod sockets;
 pub mod status;

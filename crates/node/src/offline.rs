@@ -6,9 +6,9 @@ use crate::driver::DriverOptions;
 use crate::error::Error;
 use crate::event::{Event, describe_lost_page};
 use crate::interrupt::Interrupt;
-use crate::logbook::{log, log_as};
+use crate::logbook::{Level, log_as};
 use crate::memory::{machine_bytes, table_bytes};
-use crate::open::{Force, Incomplete, lock, member_name};
+use crate::open::{Force, Found, Incomplete, lock, member_name};
 use crate::operate::Operator;
 use crate::output;
 use crate::running::Running;
@@ -17,7 +17,7 @@ use crate::trouble::{DEVICE_TIMEOUT_NS, TroubleLog};
 use crate::volume::Use;
 use crate::waiting::Step;
 use crate::watch::describe_unfit;
-use array::{CommitPolicy, EngineOptions, RecoveryReport};
+use array::{Arrangement, CommitPolicy, EngineOptions, RecoveryReport};
 use format::Superblock;
 use std::path::PathBuf;
 
@@ -62,7 +62,10 @@ impl Offline {
         let mut running = Running::here(shards, Use::ReadWrite)?;
         running.level(&[]);
         let mut operator = Operator::new(found.paths.clone(), found.unnamed());
-        operator.note_lost(warn_of_loss(&report));
+        operator.note_lost(given_up(&report, &found));
+        if let Some(lost) = operator.lost_state() {
+            log_as(Level::Error, &describe_given_up(lost));
+        }
         let (events, trouble) = (Vec::new(), TroubleLog::default());
         Ok(Self { running, operator, superblock: found.arrangement.newest, interrupt, events, trouble })
     }
@@ -155,10 +158,19 @@ impl Offline {
     }
 }
 
-/// Says loudly that the array was started without durable state that is lost, and tells what it says.
-pub fn warn_of_loss(report: &RecoveryReport) -> Option<String> {
-    let lost = report.lost.as_ref()?;
-    let text = format!("{lost}; the array was started by --force in {}", lost.alternative());
-    log(&format!("DATA IS LOST: {text}"));
-    Some(text)
+/// What durable state an array was started without, which is lost; or why it may be.
+pub fn given_up(report: &RecoveryReport, found: &Found) -> Option<String> {
+    if let Some(lost) = &report.lost {
+        return Some(format!("{lost}; the array was started by --force in {}", lost.alternative()));
+    }
+    found.arrangements().any(Arrangement::is_dirty_degraded).then(|| {
+        "the array has no journal, was not stopped in order, and was started by --force without all its members: what was being \
+         written then, and what shares a stripe with it on the members that are missing, may be wrong, and nothing tells which"
+            .to_owned()
+    })
+}
+
+/// The same, loudly.
+pub fn describe_given_up(lost: &str) -> String {
+    format!("DATA IS LOST: {lost}")
 }

@@ -2,7 +2,6 @@
 
 use crate::error::{Error, NoMember, Truncation};
 use crate::output;
-use crate::units::show_size;
 use array::{Arrangement, AssembleError, DirtyDegraded, OlderState, arrange, arrange_any};
 use block::{DevIndex, META_BYTES};
 use device::{Access, DirectIo, Kind, Members, OpenError, OpenOptions, probe};
@@ -216,6 +215,14 @@ impl Found {
         std::iter::once(&self.arrangement).chain(&self.others)
     }
 
+    /// These devices lost their ends. If members are away on them, nobody knows any more what those lack.
+    fn note_maimed(&mut self, truncated: &[Candidate]) {
+        let superblocks = truncated.iter().filter_map(Candidate::superblock);
+        let own = superblocks.filter(|found| found.array == self.superblock().array && self.is_away(found));
+        let maimed: Vec<DevIndex> = own.map(|superblock| superblock.dev).collect();
+        self.arrangements_mut().for_each(|arrangement| arrangement.maimed.clone_from(&maimed));
+    }
+
     /// The shapes of its shards, in order.
     pub fn shapes(&self) -> Vec<ArrayConfig> {
         self.arrangements().map(|shard| shard.newest.config).collect()
@@ -266,15 +273,16 @@ pub fn discover(paths: &[PathBuf]) -> Result<Found, Error> {
 /// The same, insisting on every member in service but `dispensable`.
 fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, Error> {
     let mut candidates = paths.iter().map(|path| look_at(path)).collect::<Result<Vec<_>, _>>()?;
-    candidates.retain(|candidate| {
+    let is_left_out = |candidate: &mut Candidate| {
         let name = candidate.layout().map(|(name, _)| name);
-        candidate.truncation().is_none() || dispensable.is_none() || name.as_deref() != dispensable
-    });
+        candidate.truncation().is_some() && dispensable.is_some() && name.as_deref() == dispensable
+    };
+    let truncated: Vec<Candidate> = candidates.extract_if(.., is_left_out).collect();
     // What was a member once may be damaged as it likes if nobody misses it.
     let (candidates, damaged): (Vec<_>, Vec<_>) =
         candidates.into_iter().partition(|candidate| candidate.superblock().is_some());
     let why = damaged.iter().map(Candidate::why_no_member).next();
-    let found = match (arrange_candidates(&candidates), why) {
+    let mut found = match (arrange_candidates(&candidates), why) {
         (Ok(found), None) => found,
         (Ok(found), Some(why))
             if found.unnamed().is_empty() && damaged.iter().all(|one| one.looks_like_member) =>
@@ -285,6 +293,7 @@ fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, E
         (Ok(_) | Err(_), Some(why)) => return Err(why.into()),
         (Err(failure), None) => return Err(failure),
     };
+    found.note_maimed(&truncated);
     let main_count = found.superblock().config.geometry.device_count();
     if let Some((dev, index)) = found.missing_slice()
         && dispensable != Some(member_name(main_count, dev).as_str())
@@ -306,13 +315,16 @@ fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, E
 
 /// The same, leaving out paths that are no members.
 fn discover_some(paths: &[PathBuf]) -> Result<Found, Error> {
-    let (mut candidates, mut skipped) = (Vec::new(), Vec::new());
+    let (mut candidates, mut truncated, mut skipped) = (Vec::new(), Vec::new(), Vec::new());
     for path in paths {
         match look_at(path)
             .and_then(|candidate| candidate.require_superblock().map(|_| ()).map(|()| candidate))
         {
             Ok(candidate) => match candidate.truncation() {
-                Some(why) => skipped.push(Error::Truncated(why)),
+                Some(why) => {
+                    skipped.push(Error::Truncated(why));
+                    truncated.push(candidate);
+                }
                 None => candidates.push(candidate),
             },
             Err(failure) => skipped.push(failure),
@@ -322,7 +334,9 @@ fn discover_some(paths: &[PathBuf]) -> Result<Found, Error> {
         return Err(skipped.pop().unwrap_or(Error::NoneNamed));
     }
     skipped.iter().for_each(|failure| output::warn(format_args!("elastripe: left out: {failure}")));
-    arrange_candidates(&candidates)
+    let mut found = arrange_candidates(&candidates)?;
+    found.note_maimed(&truncated);
+    Ok(found)
 }
 
 /// Finds out which candidate is which member of an array that can be assembled.
@@ -595,38 +609,6 @@ impl Locked {
         let devs = (0..self.members.count()).filter_map(|index| u16::try_from(index).ok()).map(DevIndex::new);
         devs.filter_map(|dev| self.members.get(dev)).any(|member| member.kind() == Kind::File)
     }
-}
-
-/// An array in a line: `tank: eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks, volume 5.31 GiB`.
-pub fn describe(superblock: &Superblock) -> String {
-    let config = &superblock.config;
-    format!(
-        "array {}: {}, volume {}",
-        name_of(superblock),
-        shape(config),
-        show_size(config.whole_volume_bytes())
-    )
-}
-
-/// `eplog 6+2 with 2 log devices, code cauchy, 4 KiB chunks`.
-pub fn shape(config: &ArrayConfig) -> String {
-    let geometry = config.geometry;
-    let logs = match config.log_count {
-        0 => String::new(),
-        1 => " with 1 log device".to_owned(),
-        count => format!(" with {count} log devices"),
-    };
-    let chunk = show_size(geometry.chunk_bytes() as u64);
-    let (k, m) = (geometry.data_count(), geometry.parity_count());
-    let units =
-        if config.unit_rows > 0 { format!(", units of {} rows", config.unit_rows) } else { String::new() };
-    let shards = show_shards(config.shard.count);
-    format!("{} {k}+{m}{logs}, code {}, {chunk} chunks{units}{shards}", config.scheme, config.code)
-}
-
-/// `, 3 shards`; nothing of an array that has one, or from before there were any.
-pub fn show_shards(count: u16) -> String {
-    if count > 1 { format!(", {count} shards") } else { String::new() }
 }
 
 /// How members are opened.

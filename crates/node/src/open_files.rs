@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::OnceLock;
 
 /// Files that every server has open: standard streams, control socket, record, signals, events, pollers,
 /// page.
@@ -40,13 +41,24 @@ impl OpenFiles {
     }
 }
 
+/// The limit before it was raised.
+static BEFORE: OnceLock<u64> = OnceLock::new();
+
 /// Lets this process open as many files as it may let itself: every member and every client is one.
 pub fn raise() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
+        if let Some(limit) = current {
+            BEFORE.get_or_init(|| limit);
+        }
         // Then it is as many as before, and whoever needs more says so.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
+}
+
+/// As many as this process might open when it began, if it has let itself open more.
+pub fn before() -> Option<u64> {
+    BEFORE.get().copied()
 }
 
 #[cfg(test)]

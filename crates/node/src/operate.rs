@@ -146,7 +146,7 @@ impl Operator {
         self.resumed = resumed;
     }
 
-    /// The array was started without durable state that is lost.
+    /// The array was started without durable state that is lost; or nobody need be told of it any more.
     pub fn note_lost(&mut self, lost: Option<String>) {
         self.lost_state = lost;
     }

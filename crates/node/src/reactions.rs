@@ -3,25 +3,42 @@
 
 use crate::happened::{Happened, Lately};
 use crate::logbook::{Level, log_as};
-use crate::notify;
-use std::process::{Child, Command, Stdio};
+use crate::shell::shell;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 /// Commands at a time. Where events come faster than they are dealt with, the log has them all.
 const RUNNING_MAX: usize = 16;
+
+/// The log is told of events that the command is not told of at most this often, and when there is room
+/// again.
+const TELL_LEFT_OUT: Duration = Duration::from_secs(60);
+
+/// A command that runs.
+struct Running {
+    child: Child,
+    /// What it was told of.
+    event: String,
+}
 
 /// See the module's documentation.
 pub struct Reactions {
     command: Option<String>,
     /// UUID and name of the array.
     array: (String, String),
-    running: Vec<Child>,
+    running: Vec<Running>,
+    /// Events that the command was not told of since the log was last told how many.
+    left_out: u64,
+    /// When that was.
+    told_left_out: Option<Instant>,
     lately: Lately,
 }
 
 impl Reactions {
     /// Tells `command`, if there is one, of an array with this UUID and name.
     pub fn new(command: Option<String>, uuid: String, name: String) -> Self {
-        Self { command, array: (uuid, name), running: Vec::new(), lately: Lately::default() }
+        let (running, lately) = (Vec::new(), Lately::default());
+        Self { command, array: (uuid, name), running, left_out: 0, told_left_out: None, lately }
     }
 
     /// The array has another name.
@@ -50,28 +67,71 @@ impl Reactions {
         self.note(level, event, device, message);
         let Some(command) = &self.command else { return };
         if self.running.len() >= RUNNING_MAX {
-            log_as(Level::Warning, "--on-event: 16 commands are running already; this one is left out");
+            self.left_out += 1;
+            if self.told_left_out.is_none_or(|at| at.elapsed() >= TELL_LEFT_OUT) {
+                self.tell_left_out();
+            }
             return;
         }
-        let child = Command::new("sh")
-            .args(["-c", command])
+        let child = shell(command)
             .env("ELASTRIPE_EVENT", event)
             .env("ELASTRIPE_UUID", &self.array.0)
             .env("ELASTRIPE_NAME", &self.array.1)
             .env("ELASTRIPE_DEVICE", device)
             .env("ELASTRIPE_MESSAGE", message)
-            .env_remove(notify::VARIABLE)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn();
         match child {
-            Ok(child) => self.running.push(child),
+            Ok(child) => self.running.push(Running { child, event: event.to_owned() }),
             Err(error) => log_as(Level::Error, &format!("--on-event: sh: {error}")),
         }
     }
 
     /// Some child has ended.
     pub fn reap(&mut self) {
-        self.running.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+        self.running.retain_mut(|Running { child, event }| match child.try_wait() {
+            Ok(None) => true,
+            Ok(Some(status)) if status.success() => false,
+            Ok(Some(status)) => {
+                let pid = child.id();
+                log_as(
+                    Level::Warning,
+                    &format!(
+                        "--on-event: the command that was told of `{event}` (process {pid}) failed: {status}"
+                    ),
+                );
+                false
+            }
+            Err(error) => {
+                log_as(Level::Error, &format!("--on-event: process {}: {error}", child.id()));
+                false
+            }
+        });
+        if self.running.len() < RUNNING_MAX {
+            self.tell_left_out();
+        }
+    }
+
+    /// Says how many events the command was not told of, if there are any that the log does not know of.
+    fn tell_left_out(&mut self) {
+        if self.left_out == 0 {
+            return;
+        }
+        let count = std::mem::take(&mut self.left_out);
+        self.told_left_out = Some(Instant::now());
+        let events = if count == 1 { "1 event".to_owned() } else { format!("{count} events") };
+        log_as(
+            Level::Warning,
+            &format!(
+                "--on-event: the command was not told of {events}, as {RUNNING_MAX} of it were running; expected is that it ends soon"
+            ),
+        );
+    }
+}
+
+impl Drop for Reactions {
+    fn drop(&mut self) {
+        self.tell_left_out();
     }
 }

@@ -1,8 +1,8 @@
 //! A status as one screen of text, after `zpool status`: what it is, how it is, what that means, what to do.
 
+use crate::describe::show_shards;
 use crate::event::work_name;
 use crate::faults::FailedBecause;
-use crate::open::show_shards;
 use crate::status::{Condition, DeviceState, DeviceStatus, Replacement, Source, Status, StoreStatus, Work};
 use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
@@ -125,7 +125,7 @@ fn meaning(status: &Status) -> String {
             format!("{}; all data can be read and written; {rest}", parts.join(", "))
         }
         Condition::Suspended => delays::meaning(status),
-        Condition::Lost => status.lost.as_ref().map_or_else(|| "data is lost".to_owned(), losses::meaning),
+        Condition::Lost => status.lost.as_ref().map_or_else(|| losses::GIVEN_UP.to_owned(), losses::meaning),
         Condition::Failed => failed_meaning(status),
         Condition::Incomplete => format!(
             "{} {} not looked at, as {} not among the named paths; so nobody can tell how the array is",
@@ -141,6 +141,17 @@ fn was_were(names: &[&str]) -> &'static str {
     if names.len() == 1 { "was" } else { "were" }
 }
 
+/// Whether an array that does not run has members enough, but is not started without those that are missing.
+fn is_dirty_degraded(status: &Status) -> bool {
+    let not_whole = status.devices.iter().filter(|device| match device.state {
+        DeviceState::Failed | DeviceState::Absent | DeviceState::Missing | DeviceState::Rebuilding => true,
+        DeviceState::Healthy | DeviceState::Spare | DeviceState::Taken | DeviceState::Unfit => false,
+    });
+    let count = not_whole.count();
+    let forgets = status.shape.consistency.as_deref() == Some("resync") && status.clean == Some(false);
+    status.state == Condition::Failed && forgets && (1..=status.shape.parity_count).contains(&count)
+}
+
 fn failed_meaning(status: &Status) -> String {
     let bears = status.shape.parity_count;
     let missing = named(status, &[DeviceState::Missing]);
@@ -148,6 +159,14 @@ fn failed_meaning(status: &Status) -> String {
         status,
         &[DeviceState::Failed, DeviceState::Absent, DeviceState::Missing, DeviceState::Rebuilding],
     );
+    if is_dirty_degraded(status) {
+        return format!(
+            "it writes in place without a journal and was not stopped in order, and {} {} not there or not whole: without them what is on \
+             the others may not belong together, and `serve` refuses to start it",
+            list(&out),
+            is_are(&out)
+        );
+    }
     if !missing.is_empty() {
         return format!(
             "{} {} not among the named paths; without more than {bears} members the array cannot be started",
@@ -182,6 +201,13 @@ fn action(status: &Status) -> Option<String> {
     if status.state == Condition::Down {
         return Some(serve_again(status));
     }
+    if is_dirty_degraded(status) {
+        return Some(
+            "serve it with all its members; if they are lost, `serve --degraded --force` starts it, and data may be silently wrong: compare it with a \
+             backup"
+                .to_owned(),
+        );
+    }
     if let Some(stuck) = status.engine.commit.filter(|commit| commit.stuck_stripes > 0) {
         return Some(format!(
             "{} stripes hold chunks that are lost; rewrite or discard them",
@@ -206,6 +232,7 @@ fn action(status: &Status) -> Option<String> {
             "scrub again, with room on every device (elastripe scrub {} --wait); replace a device whose errors stay",
             whom(status)
         )),
+        (None, None) if status.state == Condition::Lost => Some(losses::take_note(&whom(status))),
         (None, None) if status.state == Condition::Failed => {
             Some("restore from a backup; `elastripe inspect` shows what is left on a member".to_owned())
         }

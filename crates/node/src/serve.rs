@@ -11,7 +11,7 @@ use crate::drives::Drives;
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
 use crate::notify::notify;
-use crate::offline::warn_of_loss;
+use crate::offline::{describe_given_up, given_up};
 use crate::open::{Locked, in_service, member_name, name_of};
 use crate::operate::Operator;
 use crate::reactions::Reactions;
@@ -214,7 +214,7 @@ pub(crate) fn begin(
     let manner = Manner { usage: service.usage, clients, threads: service.threads };
     let mut plant = Plant::new(shards, manner)?;
     let mut operator = Operator::new(found.paths.clone(), found.unnamed());
-    operator.note_lost(warn_of_loss(&report));
+    operator.note_lost(given_up(&report, &found));
     if service.usage == Use::ReadOnly {
         operator.keep_read_only();
     }
@@ -233,6 +233,9 @@ pub(crate) fn begin(
     let mut reactions = Reactions::new(service.on_event.clone(), uuid, name);
     let before = if report.was_clean { "stopped in order" } else { "not stopped in order, and recovered" };
     reactions.remember(Level::Info, "served", &format!("serving began; the array had been {before}"));
+    if let Some(lost) = operator.lost_state() {
+        reactions.tell(Level::Error, "lost", "", &describe_given_up(lost));
+    }
     if let Some(text) = plant.visit(describe_missing)? {
         reactions.tell(Level::Warning, "degraded", "", &text);
     }

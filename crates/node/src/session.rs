@@ -4,10 +4,11 @@
 use crate::called::Called;
 use crate::checks::{Caution, Consent, Manner, View};
 use crate::control::{Client, Request};
+use crate::describe::describe;
 use crate::error::Error;
 use crate::event::Event;
 use crate::offline::Offline;
-use crate::open::{Candidate, Force, Incomplete, describe, look_at};
+use crate::open::{Candidate, Force, Incomplete, look_at};
 use crate::operate::Operator;
 use crate::output;
 use crate::registry::{correct_dead, cut_off, forget_dead, socket_path};

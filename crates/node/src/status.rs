@@ -21,7 +21,7 @@ use crate::open::Found;
 use crate::operate::Operator;
 use crate::running::Running;
 use crate::units::{show_count, show_seconds};
-use array::{ArrayState, Engine, EngineStats, MaintenanceReport, is_half_grown};
+use array::{Arrangement, ArrayState, Engine, EngineStats, MaintenanceReport, is_half_grown};
 use block::DevIndex;
 use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
@@ -217,7 +217,8 @@ pub struct Status {
     pub lost: Option<Lost>,
     /// First stripe an interrupted scrub has not looked at; 0 = none.
     pub scrub_cursor: u64,
-    /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped.
+    /// Durable state that is lost and that the array was started without, by `--force`; until it is stopped
+    /// or the operator has taken note of it (`clear`).
     pub lost_state: Option<String>,
 }
 
@@ -330,6 +331,10 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     }
     spares::list_found(&mut status, found);
     status.stale.clone_from(&found.stale);
+    let shadowed = running || matches!(condition, Condition::Failed | Condition::Incomplete);
+    if !shadowed && found.arrangements().any(Arrangement::is_dirty_degraded) {
+        status.state = if out > 0 { Condition::Failed } else { Condition::Incomplete };
+    }
     if !running && condition != Condition::Incomplete && !can_start(found) {
         status.state = Condition::Failed;
     }
@@ -403,7 +408,7 @@ pub fn of_running(served: &Running, operator: &Operator, stale: &[PathBuf]) -> S
         status.state = Condition::Suspended;
     }
     status.lost = losses::of_running(served);
-    if status.lost.is_some() && status.state != Condition::Failed {
+    if (status.lost.is_some() || status.lost_state.is_some()) && status.state != Condition::Failed {
         status.state = Condition::Lost;
     }
     spares::list(&mut status, operator, served);

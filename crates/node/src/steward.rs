@@ -337,10 +337,7 @@ impl Steward {
                 running.set_rebuild_rate(bytes_per_s);
                 Ok(Outcome::Answer(Reply::done()))
             }
-            Request::Clear { device } => {
-                let dev = device.map(|device| self.operator.find(running, &device)).transpose()?;
-                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
-            }
+            Request::Clear { device } => self.clear(running, device.as_deref()),
             Request::Rename { name } => self.rename(running, name),
             Request::Grow => self.grow(running),
             Request::Commit => {

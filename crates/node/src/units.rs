@@ -1,5 +1,6 @@
 //! Values with units: sizes, rates, durations and shares, as options take them and as output shows them.
 
+use block::Geometry;
 use std::time::Duration;
 
 const BINARY: [(&str, u64); 5] =
@@ -26,6 +27,14 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         (_, None) => return Err(expected()),
     };
     scale(number, factor).ok_or_else(expected)
+}
+
+/// Bytes of a chunk: a size that chunks can have.
+pub fn parse_chunk_size(text: &str) -> Result<u64, String> {
+    let bytes = parse_size(text)?;
+    // The columns are right.
+    Geometry::new(1, 1, bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
 }
 
 /// Bytes per second: `100MiB/s`.
@@ -175,6 +184,14 @@ mod tests {
             ["", "4096", "KiB", "-4KiB", "4XB", "0.3B", "1.KiB", ".5KiB", "1e3KiB", "99999999PiB", "4KiBs"]
         {
             assert!(parse_size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn chunks_have_a_power_of_two_of_bytes() {
+        assert_eq!([parse_chunk_size("4KiB"), parse_chunk_size("1MiB")], [Ok(4096), Ok(1 << 20)]);
+        for bad in ["0B", "3KiB", "2KiB", "2MiB", "4096"] {
+            assert!(parse_chunk_size(bad).is_err(), "{bad}");
         }
     }
 

@@ -2,7 +2,8 @@
 
 use crate::older::OlderState;
 use crate::planted::{Planted, planted};
-use crate::restart::{AssembleError, DirtyDegraded};
+use crate::restart::{AssembleError, DirtyDegraded, Restart};
+use crate::scheme;
 use block::DevIndex;
 use format::{FaultRecord, MemberEntry, MemberState, Superblock};
 
@@ -29,11 +30,25 @@ pub struct Arrangement {
     pub rebuilt: Vec<u64>,
     /// The members' states, absent ones marked as failed.
     pub members: Vec<MemberEntry>,
+    /// Members left out whose devices were found to hold less than they did: what they missed says nothing of
+    /// what they lack.
+    pub maimed: Vec<DevIndex>,
     /// Whether an array is assembled of which that may corrupt data; refused unless the operator asks for it.
     pub dirty_degraded: DirtyDegraded,
     /// Whether an array is assembled of which newer durable state is missing; refused unless the operator
     /// asks for it.
     pub older_state: OlderState,
+}
+
+impl Arrangement {
+    /// Whether it is assembled only if the operator accepts that data may be wrong: what was being written
+    /// when the array was last in service is told by nothing, and members are not whole
+    /// ([`AssembleError::DirtyDegraded`]).
+    pub fn is_dirty_degraded(&self) -> bool {
+        let restart = Restart { was_clean: self.newest.clean, dirty_degraded: self.dirty_degraded };
+        let is_whole = self.members.iter().all(|member| member.state == MemberState::Healthy);
+        !is_whole && scheme::forgets_writes(&self.newest.config, restart)
+    }
 }
 
 /// Finds out which of the given superblocks is which member. Any order, any subset that the code can do with.
@@ -142,6 +157,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         faults,
         rebuilt,
         members,
+        maimed: Vec::new(),
         dirty_degraded: DirtyDegraded::Refuse,
         older_state: OlderState::Refuse,
     })

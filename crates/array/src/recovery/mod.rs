@@ -114,6 +114,9 @@ fn assemble_on(
     if lost.is_some() || scheme::forgets_writes(&store.config, restart) {
         health.forget_away();
     }
+    for &dev in &arrangement.maimed {
+        health.take_away(dev);
+    }
     // What an older state says was written elsewhere than what was rebuilt.
     if lost.is_some() && health.forget_rebuilt() {
         health.config_seq += 1;

@@ -4,7 +4,7 @@ use super::Exit;
 use crate::memory::{MemoryLimit, ceil_size};
 use array::{
     CreateError, CreateOptions, EngineOptions, MemoryNeed, NewArray, RESERVE_PERMILLE_DEFAULT,
-    RESERVE_PERMILLE_ELASTIC, plan_shards,
+    RESERVE_PERMILLE_ELASTIC, RESERVE_PERMILLE_MAX, plan_shards,
 };
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,15 +17,16 @@ use lab::failure::Failure;
 use lab::options::placement::GcUnit;
 use node::blank::unknown_content;
 use node::create::shards_for;
+use node::describe::show_shards;
 use node::error::Error;
 use node::fresh;
 use node::interrupt::Interrupt;
 use node::made::MadeFile;
 use node::memory::{show_need, to_json};
 use node::naming::check_name;
-use node::open::{Candidate, array_name, is_locked, look_at, member_name, show_shards};
+use node::open::{Candidate, array_name, is_locked, look_at, member_name};
 use node::output;
-use node::units::{parse_permille, parse_size, show_size};
+use node::units::{parse_chunk_size, parse_permille, parse_size, show_size};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +61,7 @@ pub struct Arguments {
     log: Vec<PathBuf>,
     /// Unit of placement on one device; by default 4KiB, on large devices as much more as keeps what the
     /// array takes of memory below half of this machine's.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_chunk_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
     #[command(flatten)]
     memory: MemoryLimit,
@@ -84,7 +85,7 @@ pub struct Arguments {
     consistency: Option<ConsistencyName>,
     /// Share of each data device kept free for new versions (scheme `eplog`, default 10%), or free of
     /// chunks for garbage to gather (`elastic` and `was`, default 20%).
-    #[arg(long, value_parser = parse_permille, value_name = "SHARE")]
+    #[arg(long, value_parser = parse_reserve, value_name = "SHARE")]
     reserve: Option<u32>,
     #[command(flatten)]
     unit: GcUnit,
@@ -173,6 +174,16 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 struct Planned {
     config: ArrayConfig,
     need: MemoryNeed,
+}
+
+/// A share of a device that can be kept free, in thousandths.
+fn parse_reserve(text: &str) -> Result<u32, String> {
+    match parse_permille(text)? {
+        permille if permille > RESERVE_PERMILLE_MAX => {
+            Err(format!("found {text:?}, expected at most {}%", RESERVE_PERMILLE_MAX / 10))
+        }
+        permille => Ok(permille),
+    }
 }
 
 /// Lays the array out with the chunk size asked for, if it can be served with as much memory; or with the

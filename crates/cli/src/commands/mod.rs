@@ -58,7 +58,7 @@ pub enum Command {
     Wipe(wipe::Arguments),
     /// Check all metadata, and every chunk against its checksum and the code, and heal what is bad.
     Scrub(maintain::ScrubArguments),
-    /// Forget the errors that members made so far, and count anew.
+    /// Forget the errors that members made so far, and that --force gave up durable data; count anew.
     Clear(maintain::ClearArguments),
     /// Limit rebuild and scrub while they run.
     Rate(maintain::RateArguments),

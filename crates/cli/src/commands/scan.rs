@@ -3,8 +3,8 @@
 use super::Exit;
 use clap::Args;
 use lab::failure::{EXIT_FAILED, Failure};
-use node::describe::role_of;
-use node::open::{Candidate, arrange_any_candidates, is_locked, shape};
+use node::describe::{role_of, shape};
+use node::open::{Candidate, arrange_any_candidates, is_locked};
 use node::output;
 use node::scan::{Sighted, look_around};
 use node::settings::{Kept, keep};

@@ -18,11 +18,12 @@ use lab::options::rewrites::RewriteChoice;
 use monitor::Monitor;
 use node::activation::{Passed, passed};
 use node::assemble::Assembled;
+use node::describe::describe;
 use node::disk_wish::{DiskCache, DiskWish};
 use node::driver::DriverOptions;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
-use node::open::{Force, Incomplete, Locked, describe, lock, lock_to_read, member_name};
+use node::open::{Force, Incomplete, Locked, lock, lock_to_read, member_name};
 use node::open_files::{self, OpenFiles};
 use node::operate::with_shared_members;
 use node::output;
@@ -40,6 +41,8 @@ use std::time::Duration;
 
 /// After so long without a request the superblocks name what the last flush made durable.
 const CONFIRM_IDLE_NS: u64 = 1_000_000_000;
+/// A device that has answered nothing for less may be healthy: a read that an SSD holds up takes so long.
+const DEVICE_TIMEOUT_MIN: Duration = Duration::from_millis(10);
 /// What a patrol reads at most: little beside the array's own work, and soon through the metadata of any
 /// array.
 const PATROL_BYTES_PER_S: u64 = 1 << 20;
@@ -86,7 +89,7 @@ pub(super) struct ArrayChoices {
     pub(super) background: Background,
     /// A member that has not answered a request for this long is taken out of service, if the array can do
     /// without it; or `off`.
-    #[arg(long, value_parser = parse_duration_or_off, default_value = "30s", value_name = "TIME")]
+    #[arg(long, value_parser = parse_device_timeout, default_value = "30s", value_name = "TIME")]
     pub(super) device_timeout: MaybeDuration,
     #[command(flatten)]
     pub(super) memory: MemoryShares,
@@ -480,6 +483,17 @@ pub(super) fn warn_of_memory(need: &MemoryNeed) {
 }
 
 /// A power of two within the limits.
+/// A time in which a device that works can answer, or `off`.
+fn parse_device_timeout(text: &str) -> Result<MaybeDuration, String> {
+    match parse_duration_or_off(text)? {
+        Some(time) if time < DEVICE_TIMEOUT_MIN => Err(format!(
+            "found {text:?}, expected at least {} ms, or off: with less, devices that work are taken out of service",
+            DEVICE_TIMEOUT_MIN.as_millis()
+        )),
+        given => Ok(given),
+    }
+}
+
 fn parse_untorn_size(text: &str) -> Result<u64, String> {
     let bytes = parse_size(text)?;
     match (UNTORN_BYTES_DEFAULT..=UNTORN_BYTES_MAX).contains(&bytes) && bytes.is_power_of_two() {

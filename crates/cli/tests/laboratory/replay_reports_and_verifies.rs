@@ -255,6 +255,7 @@ fn over_nbd() {
                 &trace,
                 "--nbd",
                 &uri,
+                "--overwrite",
                 "--verify",
                 "--fill",
                 "--sectors",
@@ -269,12 +270,22 @@ fn over_nbd() {
             );
         }
         let other = format!("nbd+unix:///other?socket={}", socket.display());
-        refused(&["replay", "--trace", &trace, "--nbd", &other], "other");
+        refused(&["replay", "--trace", &trace, "--nbd", &other, "--overwrite"], "other");
         let big = scratch.write("big.csv", "ts_us,dev,op,offset,len\n0,0,W,999999488,512\n");
         let vol = format!("unix:{}", socket.display());
-        refused(&["replay", "--trace", &big, "--nbd", &vol], "--compact");
+        refused(&["replay", "--trace", &big, "--nbd", &vol, "--overwrite"], "--compact");
+        refused(&["replay", "--trace", &trace, "--nbd", &vol], "--overwrite");
+        for option in
+            [["--scheme", "raid"], ["--geometry", "3+1"], ["--device-size", "1GiB"], ["--layout", "fixed"]]
+        {
+            refused(
+                &[&["replay", "--trace", &trace, "--nbd", &vol, "--overwrite"], &option[..]].concat(),
+                option[0],
+            );
+        }
     });
-    refused(&["replay", "--trace", &trace, "--nbd", &format!("unix:{}", socket.display())], "s:");
+    let gone = format!("unix:{}", socket.display());
+    refused(&["replay", "--trace", &trace, "--nbd", &gone, "--overwrite"], "s:");
 }
 
 #[test]

@@ -212,3 +212,19 @@ fn a_dry_run_says_what_would_be_and_makes_nothing() {
     rig.run(&[&shape[..], &["--force"]].concat()).ok();
     assert_eq!(rig.fingerprint(&["d0", "d1", "d2"]), before);
 }
+
+#[test]
+fn values_that_cannot_be_are_refused_by_the_name_of_the_option() {
+    let rig = Rig::new();
+    let create = ["create", "--file-size", "16MiB", "--parity", "1", "--data", "d0", "d1", "d2"];
+    for (option, value, expected) in [
+        ("--chunk-size", "3KiB", "power of two"),
+        ("--reserve", "91%", "at most 90%"),
+        ("--memory", "5", "with its unit"),
+        ("--shards", "0", "from 1 to 64"),
+    ] {
+        let ran = rig.run(&[&create[..], &[option, value]].concat());
+        ran.refused(&[option, expected]);
+    }
+    assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0);
+}

@@ -74,6 +74,18 @@ fn create(rig: &Rig, first: &str) -> Ran {
 }
 
 #[test]
+fn a_timeout_that_no_device_can_keep_is_refused() {
+    let rig = Rig::new();
+    for given in ["0s", "1ns", "9ms"] {
+        let ran = rig.run(&["serve", "d0", "--device-timeout", given]).code(2);
+        assert!(
+            ran.err.contains("--device-timeout") && ran.err.contains("at least 10 ms, or off"),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
 fn a_full_file_system_stops_writes_and_keeps_the_member() {
     let rig = Rig::new();
     let Some(mount) = small_file_system(&rig.path("small"), "24M") else { return };

@@ -36,3 +36,18 @@ fn a_small_limit_is_raised_or_told_before_the_array_is_touched() {
     assert_eq!(rig.status(&MEMBERS)["state"], "healthy");
     limited(&rig, "-n 64", &serve).ok();
 }
+
+#[test]
+fn commands_of_the_operator_have_the_limit_that_the_server_began_with() {
+    let rig = Rig::with_array();
+    let members = MEMBERS.join(" ");
+    let tell = "--on-event 'ulimit -Sn >of-event'";
+    let serve = format!(
+        "serve {members} --run 'ulimit -Sn >of-run; elastripe fail tank --device data0; sleep 1' {tell}"
+    );
+    let serve = serve.replace("elastripe fail", &format!("{} fail", env!("CARGO_BIN_EXE_elastripe")));
+    limited(&rig, "-Sn 200", &serve).ok();
+    for name in ["of-run", "of-event"] {
+        assert_eq!(std::fs::read_to_string(rig.path(name)).unwrap().trim(), "200", "{name}");
+    }
+}

@@ -183,6 +183,7 @@ fn a_replay_asks_before_it_overwrites_what_somebody_wrote() {
     replay(&[]).refused(&["was written to before", "--overwrite", "--device memory"]);
     assert_eq!(rig.fingerprint(&MEMBERS), before);
     replay(&["--overwrite"]).ok();
+    replay(&["--overwrite", "--scheme", "raid"]).code(2);
 }
 
 #[test]

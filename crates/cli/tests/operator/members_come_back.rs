@@ -201,3 +201,34 @@ fn a_member_that_was_cut_short_comes_back_only_as_a_new_one() {
     assert!(!ran.out.contains("failed"), "{ran:?}");
     server.stop().ok();
 }
+
+/// The same when a start found it so, and it has its length again when it is asked back, at once or after the
+/// next start.
+#[test]
+fn a_member_that_a_start_found_cut_short_comes_back_only_as_a_new_one() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (shards, restarts) in [("1", false), ("3", true)] {
+        let rig = Rig::new();
+        let members = array(&rig, "raid", false, shards);
+        let server = rig.serve(&members, &[]);
+        rig.qemu_io(&["write -P 1 0 24M", "flush"]).ok();
+        server.stop().ok();
+        let file = std::fs::File::options().write(true).open(rig.path("d1")).unwrap();
+        file.set_len(6 << 20).unwrap();
+        let mut server = rig.serve(&members, &["--degraded"]);
+        file.set_len(36 << 20).unwrap();
+        if restarts {
+            server.kill();
+            server = rig.serve(&members, &["--degraded"]);
+        }
+        rig.on("online", &["d0"], &["--device", "data1", "--with", "d1", "--wait"])
+            .refused(&["d1", "--full"]);
+        rig.on("online", &["d0"], &["--device", "data1", "--with", "d1", "--full", "--wait"]).ok();
+        let scrub = rig.on("scrub", &["d0"], &["--wait"]).ok();
+        assert!(scrub.out.contains("0 chunks healed, 0 code words lost, 0 stripes"), "{scrub:?}");
+        rig.qemu_io(&["read -P 1 0 24M"]).ok();
+        server.stop().ok();
+    }
+}

@@ -2,11 +2,13 @@
 //! again as it was when the member comes back, or with `--force` in the older state, loudly.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{Rig, Server, has, qemu_script, scribble};
+use crate::common::{Rig, Server, has, qemu_script, scribble, until};
 use std::fs;
 
 const SCHEMES: [&str; 5] = ["raid", "parity-log", "eplog", "elastic", "was"];
 const BLOCK: usize = 4096;
+/// Keeps what is told of lost data.
+const TELL: &str = "test \"$ELASTRIPE_EVENT\" = lost && echo \"$ELASTRIPE_MESSAGE\" >lost";
 
 fn members(scheme: &str) -> &'static [&'static str] {
     if matches!(scheme, "parity-log" | "eplog") { &["d0", "d1", "d2", "l0"] } else { &["d0", "d1", "d2"] }
@@ -98,11 +100,14 @@ fn of_a_newest_checkpoint_that_is_damaged_on_one_member_and_lost_with_another() 
         copy("kept-", "");
 
         // It does not: what there is, and it is said.
-        let server = rig.serve(&left, &["--degraded", "--force"]);
+        let server = rig.serve(&left, &["--degraded", "--force", "--on-event", TELL]);
         let status = rig.status(&["d0"]);
         assert!(status["lost_state"].as_str().unwrap().contains(&named), "{status}");
+        let shown = rig.on("status", &["d0"], &[]).code(3).out;
+        assert!(shown.contains("LOST") && shown.contains(&named), "{shown}");
+        until("the event", || fs::read_to_string(rig.path("lost")).is_ok_and(|text| text.contains(&named)));
         let ran = server.stop().ok();
-        assert!(ran.err.contains(&format!("DATA IS LOST: {named}")), "{ran:?}");
+        assert!(ran.err.contains(&format!("error: DATA IS LOST: {named}")), "{ran:?}");
         // The decision is taken: from now on that is the array.
         rig.serve_run(&left, "true", &[]).ok();
     }
@@ -164,7 +169,16 @@ fn of_a_stopped_array_without_its_last_checkpoint_and_its_journal() {
             }
         }
         rig.serve_run(all, "true", &[]).refused(&["records 1 to", "were durable", "serve --force"]);
-        rig.serve_run(all, "true", &["--force"]).ok();
+        let server = rig.serve(all, &["--force"]);
+        let shown = rig.on("status", &["d0"], &[]).code(3).out;
+        assert!(shown.contains("elastripe clear") && shown.contains("records 1 to"), "{shown}");
+        // It ends when somebody has taken note.
+        rig.on("clear", &["d0"], &["--device", "data0"]).ok();
+        rig.on("status", &["d0"], &[]).code(3);
+        rig.on("clear", &["d0"], &[]).ok();
+        let shown = rig.on("status", &["d0"], &[]).ok().out;
+        assert!(shown.contains("HEALTHY"), "{shown}");
+        server.stop().ok();
     }
 }
 

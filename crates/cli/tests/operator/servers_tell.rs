@@ -161,3 +161,21 @@ fn sockets_of_the_service_manager_are_served_and_left_to_it() {
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(!ran.status.success() && said.contains("LISTEN_FDS: descriptor 3"), "{said}");
 }
+
+#[test]
+fn a_command_that_fails_or_hangs_is_in_the_log() {
+    let rig = Rig::with_array();
+    std::fs::write(rig.path("hangs"), "").unwrap();
+    let command = "test $ELASTRIPE_EVENT = scrub || exit 7; while test -e hangs; do sleep 0.1; done";
+    let mut server = rig.serve(&MEMBERS, &["--on-event", command]);
+    rig.on("fail", &["d0"], &["--device", "data0"]).ok();
+    server.await_log("exit status: 7");
+    // More than may run at a time.
+    for _ in 0..18 {
+        rig.on("scrub", &["d0"], &["--wait"]);
+    }
+    server.await_log("not told of 1 event");
+    std::fs::remove_file(rig.path("hangs")).unwrap();
+    server.await_log("--on-event: the command was not told of ");
+    server.stop().ok();
+}

@@ -220,3 +220,31 @@ fn who_watches_sees_what_clients_do() {
         rig.run(&["status", "--watch=1ms", "--count", "2"]).code(4).out.contains("no array is being served")
     );
 }
+
+/// What `serve` refuses without `--force`, `status` does not call startable.
+#[test]
+fn an_array_that_does_not_start_without_a_member_is_not_called_degraded() {
+    for (consistency, code, state) in [("resync", 2, "failed"), ("journal", 2, "down")] {
+        let rig = Rig::new();
+        let create = ["create", "--scheme", "raid", "--consistency", consistency, "--parity", "1"];
+        rig.run(&[&create[..], &["--file-size", "32MiB", "--data", "d0", "d1", "d2"]].concat()).ok();
+        rig.serve(&["d0", "d1", "d2"], &[]).kill();
+        std::fs::remove_file(rig.path("d1")).unwrap();
+        let left = ["d0", "d2"];
+        assert_eq!(rig.on("status", &["d0", "d1", "d2"], &["--json"]).code(code).json()["state"], state);
+        let shown = rig.on("status", &["d0", "d1", "d2"], &[]).code(code).out;
+        if consistency == "journal" {
+            rig.serve_run(&left, "true", &["--degraded"]).ok();
+            continue;
+        }
+        for words in ["FAILED", "data1", "was not stopped in order", "--degraded --force"] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+        rig.serve_run(&left, "true", &["--degraded"]).refused(&["--force"]);
+        let server = rig.serve(&left, &["--degraded", "--force"]);
+        let shown = rig.on("status", &["d0"], &[]).code(3).out;
+        assert!(shown.contains("LOST") && shown.contains("may be wrong"), "{shown}");
+        assert!(server.stop().ok().err.contains("error: DATA IS LOST"));
+        assert_eq!(rig.on("status", &left, &["--json"]).code(1).json()["state"], "degraded");
+    }
+}

@@ -27,7 +27,7 @@ use block::Geometry;
 use clap::{Args, ValueEnum};
 use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
 use node::output;
-use node::units::parse_size;
+use node::units::{parse_chunk_size, parse_size};
 use shard::{Plan, RigOptions};
 use threads::{Spread, Threads};
 use workload::{Budget, Lane, Workload};
@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "all")]
     workload: Vec<WorkloadName>,
     /// Bytes of a chunk.
-    #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
+    #[arg(long, value_parser = parse_chunk_size, default_value = "4KiB", value_name = "SIZE")]
     chunk_size: u64,
     /// Erasure code: auto, xor, cauchy or rdp.
     #[arg(long, value_parser = parse_code, default_value = "auto")]

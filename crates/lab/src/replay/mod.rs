@@ -34,20 +34,24 @@ use node::assemble;
 use node::open;
 use node::output;
 use node::placement::{PlacementInfo, placement_info, rewrites_name};
-use node::units::{parse_size, show_size};
+use node::units::{parse_chunk_size, show_size};
 use report::Report;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Options that say what an array is like that is made for the run, and mean nothing to another one.
+const OF_MADE_ARRAYS: [&str; 6] = ["geometry", "scheme", "code", "layout", "log_devices", "device_size"];
+
 /// Options of `replay`.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// Members of the array, in any order. What the trace writes replaces what the volume holds.
-    #[arg(value_name = "MEMBER")]
+    #[arg(value_name = "MEMBER", conflicts_with_all = OF_MADE_ARRAYS)]
     members: Vec<PathBuf>,
-    /// Even if the array of these members was written to before: its content is lost.
-    #[arg(long, requires = "members")]
+    /// Even if the array of these members was written to before, and with --nbd, where nobody can tell: what
+    /// the volume holds is lost.
+    #[arg(long, conflicts_with = "device")]
     overwrite: bool,
     #[command(flatten)]
     trace: TraceOptions,
@@ -56,12 +60,12 @@ pub struct Arguments {
     device: Option<DeviceKind>,
     /// Replay through an NBD export: nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or
     /// tcp:HOST:PORT. What the trace writes replaces what it holds.
-    #[arg(long, value_name = "URI", conflicts_with = "members")]
+    #[arg(long, value_name = "URI", conflicts_with_all = OF_MADE_ARRAYS, conflicts_with_all = ["members", "consistency"])]
     nbd: Option<Uri>,
     #[command(flatten)]
     array: ArrayChoices,
     /// Bytes of a chunk, to which requests are rounded; the array's own if members are named.
-    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
+    #[arg(long, value_parser = parse_chunk_size, value_name = "SIZE")]
     chunk_size: Option<u64>,
     /// Write the whole footprint of the trace first, in full stripes, so that every write of the trace is
     /// an update.
@@ -163,6 +167,12 @@ fn replayed(arguments: &Arguments, memory: Option<&Memory>, shown: Shown<'_>) ->
             ));
         }
         refuse_unit(arguments)?;
+        if !arguments.overwrite {
+            return Err(Failure::new(
+                "--nbd: a replay overwrites what the volume holds, and nobody can tell from here whether that is needed: \
+                 --overwrite if it is not, or --device memory",
+            ));
+        }
         let chunk_bytes = arguments.chunk_size.unwrap_or(4096);
         let loaded = load(&arguments.trace, chunk_bytes)?;
         let mut target = NbdTarget::connect(uri)?;

@@ -32,7 +32,7 @@ use clap::Args;
 use flash::{DeviceConfig, GcPolicy, SlcCap, SsdConfig, presets};
 use format::SchemeKind;
 use node::output;
-use node::units::parse_size;
+use node::units::{parse_chunk_size, parse_size};
 use placement::{HotnessKind, PlacementKind};
 use rebuild::Recovery;
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub struct Arguments {
     #[command(flatten)]
     array: ArrayChoices,
     /// Bytes of a chunk, to which requests are rounded; a multiple of the SSD's page.
-    #[arg(long, value_parser = parse_size, default_value = "4KiB", value_name = "SIZE")]
+    #[arg(long, value_parser = parse_chunk_size, default_value = "4KiB", value_name = "SIZE")]
     chunk_size: u64,
     #[command(flatten)]
     ssds: SsdChoices,

@@ -1,8 +1,9 @@
 //! An inspection as text and as JSON.
 
 use super::{Checkpoint, Inspection, Journal};
+use crate::describe::shape;
 use crate::describe::superblock_json;
-use crate::open::{member_name, shape};
+use crate::open::member_name;
 use crate::units::show_size;
 use format::record::Part;
 use format::{FormatError, Frame, RecordRef, Role};

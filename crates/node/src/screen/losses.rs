@@ -5,6 +5,17 @@ use crate::status::Status;
 use crate::units::{show_count, show_size};
 use std::fmt::Write;
 
+/// What it means for clients that an array was started in an older state.
+pub const GIVEN_UP: &str = "the array was started by --force although data that clients were told is durable is lost, or may be wrong; all of the volume \
+                            can be read and written";
+
+/// What to do then.
+pub fn take_note(whom: &str) -> String {
+    format!(
+        "check what is on the volume, or restore it from a backup; `elastripe clear {whom}` when that is done"
+    )
+}
+
 /// What it means for clients.
 pub fn meaning(lost: &Lost) -> String {
     let part = if lost.rebuild_waits { "; a rebuild waits for that, and redundancy is reduced" } else { "" };

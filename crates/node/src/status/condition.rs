@@ -12,9 +12,9 @@ pub enum Condition {
     Degraded,
     /// Requests wait for a member in service: it lacks room, or does not answer.
     Suspended,
-    /// Data is lost, or a rebuild met something it cannot make whole.
+    /// Data is lost, was given up by a forced start, or a rebuild met something it cannot make whole.
     Lost,
-    /// More members are missing than the code can make up for.
+    /// More members are missing than the code can make up for, or than the array starts without.
     Failed,
     /// Too few members were looked at to tell.
     Incomplete,

@@ -3,10 +3,10 @@
 
 use super::Steward;
 use crate::error::Error;
-use crate::notify::{self, notify};
+use crate::notify::notify;
+use crate::shell::shell;
 use crate::ublk::{Attendant, News};
 use front::Flow;
-use std::process::Command;
 
 /// Is told where clients find the volume.
 type Ready = Box<dyn FnOnce(&[String])>;
@@ -38,12 +38,7 @@ impl Steward {
         let Some(Opening { ready, run }) = self.doors.opening.take() else { return Ok(()) };
         ready(&self.uris);
         if let (Some(command), Some(uri)) = (run, self.uris.first()) {
-            let child = Command::new("sh")
-                .arg("-c")
-                .arg(command)
-                .env("ELASTRIPE_URI", uri)
-                .env_remove(notify::VARIABLE)
-                .spawn();
+            let child = shell(&command).env("ELASTRIPE_URI", uri).spawn();
             self.child = Some(child.map_err(Error::Child)?);
         }
         notify(&format!("READY=1\nSTATUS=serving at {}", self.uris.join(" ")));

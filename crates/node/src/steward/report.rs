@@ -1,8 +1,9 @@
 //! What happened to the array, for the log, hooks, and whoever waits for it.
 
-use super::{Steward, Wait};
+use super::{Outcome, Steward, Wait};
 use crate::checks::same_file;
 use crate::control::Reply;
+use crate::error::Error;
 use crate::event::{Event, describe_lost_page, work_name};
 use crate::faults::describe_cause;
 use crate::logbook::Level;
@@ -16,6 +17,16 @@ use block::DevIndex;
 use std::path::{Path, PathBuf};
 
 impl Steward {
+    /// Errors, of one member or of all, are counted anew; with those of all, what a forced start gave up is
+    /// known.
+    pub(super) fn clear(&mut self, running: &mut Running, device: Option<&str>) -> Result<Outcome, Error> {
+        let dev = device.map(|device| self.operator.find(running, device)).transpose()?;
+        if dev.is_none() {
+            self.operator.note_lost(None);
+        }
+        Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.clear_errors(tag, dev)))))
+    }
+
     pub(super) fn report(&mut self, running: &mut Running) {
         let main_count = running.lead().store().main_count();
         let name = |dev: DevIndex| member_name(main_count, dev);

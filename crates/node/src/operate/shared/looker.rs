@@ -3,14 +3,14 @@
 
 use crate::blank::unknown_content;
 use crate::open::{Candidate, array_name, is_locked, look_at, open_options};
-use device::{Access, Members, OpenError};
+use device::{Access, Identity, Members, OpenError};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// How often it is looked at if nobody asks.
 const EVERY: Duration = Duration::from_secs(10);
@@ -67,14 +67,18 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 impl Looker {
     /// Looks at what is at a path, at once and from then on.
     pub fn start(path: PathBuf, news: Arc<OwnedFd>) -> io::Result<Self> {
+        let mut known = None;
         Self::start_with(news, move |wish| match wish {
-            Wish::Look => Seen::Looked(look(&path), is_block(&path)),
-            Wish::Claim => Seen::Claimed(claim(&path)),
+            Wish::Look => Seen::Looked(look(&path, &mut known), is_block(&path)),
+            Wish::Claim => {
+                known = None;
+                Seen::Claimed(claim(&path))
+            }
         })
     }
 
     /// The same with something else that answers for the device.
-    fn start_with(news: Arc<OwnedFd>, ask: impl Fn(Wish) -> Seen + Send + 'static) -> io::Result<Self> {
+    fn start_with(news: Arc<OwnedFd>, ask: impl FnMut(Wish) -> Seen + Send + 'static) -> io::Result<Self> {
         let first = State { wish: Some(Wish::Look), waits_since: Some(Instant::now()), ..State::default() };
         let shared = Arc::new((Mutex::new(first), Condvar::new()));
         let own = Arc::clone(&shared);
@@ -142,7 +146,7 @@ impl Drop for Looker {
 fn ask_again_and_again(
     (shared, poked): &(Mutex<State>, Condvar),
     news: &OwnedFd,
-    ask: impl Fn(Wish) -> Seen,
+    mut ask: impl FnMut(Wish) -> Seen,
 ) {
     let mut state = lock(shared);
     loop {
@@ -173,25 +177,58 @@ fn ask_again_and_again(
     }
 }
 
-/// The size of a device that nothing is on, or what is on it. Nobody confirms that it is taken, so of block
-/// devices, too, whatever is on them counts.
-fn blank_bytes(candidate: &Candidate) -> Result<u64, String> {
+/// Which device or file it was, and how, when all that is looked at was blank: who reads that every time
+/// keeps a disk busy that nobody uses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Blank {
+    identity: Identity,
+    size_bytes: u64,
+    changed_at: Option<SystemTime>,
+}
+
+impl Blank {
+    fn of(candidate: &Candidate) -> Option<Self> {
+        let identity = device::identity(&candidate.path).ok()?;
+        let changed_at = candidate.path.metadata().and_then(|found| found.modified()).ok();
+        Some(Self { identity, size_bytes: candidate.size_bytes, changed_at })
+    }
+}
+
+/// What its superblocks and its beginning say is on a device, if anything. Nobody confirms that it is taken,
+/// so of block devices, too, whatever is on them counts.
+fn known_content(candidate: &Candidate) -> Result<(), String> {
     match (candidate.superblock(), candidate.signature) {
         (Some(superblock), _) => Err(format!("it is of array {}", array_name(superblock))),
         (None, Some(signature)) => Err(format!("{signature} is on it")),
         (None, None) if candidate.looks_like_member => {
             Err("it holds a superblock that cannot be read; `wipe` it if nobody needs it".to_owned())
         }
-        (None, None) => match unknown_content(&candidate.path).map_err(|error| error.to_string())? {
-            Some(what) => Err(format!("it {what}")),
-            None => Ok(candidate.size_bytes),
-        },
+        (None, None) => Ok(()),
     }
 }
 
-fn look(path: &Path) -> Result<u64, String> {
+/// The size of a device that nothing is on, or what is on it.
+fn blank_bytes(candidate: &Candidate) -> Result<u64, String> {
+    known_content(candidate)?;
+    match unknown_content(&candidate.path).map_err(|error| error.to_string())? {
+        Some(what) => Err(format!("it {what}")),
+        None => Ok(candidate.size_bytes),
+    }
+}
+
+/// The same, without reading all of it again of a device that was blank and is the one that it was.
+fn look(path: &Path, known: &mut Option<Blank>) -> Result<u64, String> {
     let candidate = look_at(path).map_err(|error| error.to_string())?;
-    let bytes = blank_bytes(&candidate)?;
+    let now = Blank::of(&candidate);
+    let is_known = now.is_some() && now == *known;
+    *known = None;
+    let bytes = if is_known {
+        known_content(&candidate)?;
+        candidate.size_bytes
+    } else {
+        blank_bytes(&candidate)?
+    };
+    *known = now;
     if is_locked(&candidate) { Err("another process has it open".to_owned()) } else { Ok(bytes) }
 }
 
@@ -215,6 +252,7 @@ fn claim(path: &Path) -> Result<(Members, u64), String> {
 #[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
     use super::*;
+    use std::os::unix::fs::FileExt as _;
     use std::sync::mpsc::channel;
 
     fn soon() -> Instant {
@@ -243,6 +281,25 @@ mod tests {
         looker.claim();
         looker.wait_until(soon());
         assert!(matches!(looker.take()[..], [Seen::Claimed(Err(_))]));
+    }
+
+    #[test]
+    fn what_was_blank_is_read_again_when_it_has_changed_or_its_superblock_says_more() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(8 << 20).unwrap();
+        let mut known = None;
+        assert_eq!(look(file.path(), &mut known), Ok(8 << 20));
+        let was = known;
+        assert!(was.is_some());
+        assert_eq!(look(file.path(), &mut known), Ok(8 << 20));
+        assert!(known == was);
+        file.as_file().write_all_at(b"something", 8 << 19).unwrap();
+        // A clock of the file system may be coarse.
+        file.as_file().set_modified(SystemTime::now() + Duration::from_secs(1)).unwrap();
+        assert!(look(file.path(), &mut known).unwrap_err().contains("unknown kind"));
+        assert!(known.is_none(), "it is read until it is blank");
+        // Before it is taken, all of it is looked at, whatever is known.
+        assert!(claim(file.path()).map(|_| ()).unwrap_err().contains("unknown kind"));
     }
 
     #[test]
