@@ -1,5 +1,5 @@
-//! Speed of the chunk checksum beside the library alone, GB/s of hot chunks, one thread, in alternating rounds:
-//! `cargo bench -p elastripe-checksum`.
+//! Speed of the chunk checksum beside the library alone, GB/s of hot chunks, one thread, in alternating
+//! rounds: `cargo bench -p elastripe-checksum`.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -5,8 +5,8 @@
 //! apart by CRC-32C, nor would their XOR parities. CRC-64/NVME is used inside devices, not in what is stored
 //! on them (`docs/decisions/0008-chunk-checksum.md`).
 //!
-//! A library computes both. CPUs with 256-bit carry-less multiplication, but without AVX-512, for which it has
-//! 128-bit code only, shorten a chunk with code of this crate first (`wide`).
+//! A library computes both. CPUs with 256-bit carry-less multiplication, but without AVX-512, for which it
+//! has 128-bit code only, shorten a chunk with code of this crate first (`wide`).
 #![deny(unsafe_code)]
 
 mod wide;

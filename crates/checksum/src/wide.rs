@@ -1,9 +1,9 @@
 //! A long message shortened to one of the same CRC-64/NVME, 256 bits at a time.
 //!
 //! A CRC is the remainder of a polynomial, so what stands `d` bits before the end may be multiplied by `x^d`,
-//! reduced, and added behind (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
-//! Instruction", Intel 2009). Four registers of two lanes each walk over the message like that, 128 bytes at a
-//! time; what they hold in the end is a message of 128 bytes.
+//! reduced, and added behind (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
+//! PCLMULQDQ Instruction", Intel 2009). Four registers of two lanes each walk over the message like that,
+//! 128 bytes at a time; what they hold in the end is a message of 128 bytes.
 
 /// Bytes of the message that is left.
 pub(crate) const SHORT: usize = 128;
@@ -16,8 +16,8 @@ const WORTH_IT: usize = 4 * SHORT;
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn shorten(bytes: &[u8]) -> Option<[u8; SHORT]> {
     (bytes.len() >= WORTH_IT && bytes.len().is_multiple_of(SHORT) && x86::is_faster()).then(|| {
-        // JUSTIFICATION: carry-less products of 256 bits need intrinsics, and the library has those of 128 and
-        // of 512 bits.
+        // JUSTIFICATION: carry-less products of 256 bits need intrinsics, and the library has those of 128
+        // and of 512 bits.
         // SAFETY: `is_faster` has found the instructions.
         #[allow(unsafe_code, reason = "intrinsics that were looked for")]
         unsafe {
@@ -42,6 +42,8 @@ mod x86 {
     };
 
     const LANES: usize = SHORT / 32;
+    const SHORT_BITS: u32 = 1024;
+    const _: () = assert!(SHORT * 8 == 1024);
 
     /// The polynomial without its highest term, the bit of `x^63` last.
     const NVME: u64 = 0x9a6c_9329_ac4b_c9b5;
@@ -57,9 +59,9 @@ mod x86 {
         value
     }
 
-    /// What both halves of a lane are multiplied by to stand 128 bytes later, the earlier half first. The product
-    /// of two values in this order of bits comes out one bit too high.
-    const FACTORS: [u64; 2] = [power(8 * SHORT as u32 + 63), power(8 * SHORT as u32 - 1)];
+    /// What both halves of a lane are multiplied by to stand 128 bytes later, the earlier half first. The
+    /// product of two values in this order of bits comes out one bit too high.
+    const FACTORS: [u64; 2] = [power(SHORT_BITS + 63), power(SHORT_BITS - 1)];
 
     /// Whether the library has narrower instructions only.
     pub(super) fn is_faster() -> bool {
@@ -69,15 +71,19 @@ mod x86 {
     /// See the module's documentation. The length is a multiple of [`SHORT`], and not zero.
     #[target_feature(enable = "avx2,vpclmulqdq")]
     pub(super) fn fold(bytes: &[u8]) -> [u8; SHORT] {
-        let factors =
-            _mm256_set_epi64x(FACTORS[1] as i64, FACTORS[0] as i64, FACTORS[1] as i64, FACTORS[0] as i64);
+        let factors = _mm256_set_epi64x(
+            FACTORS[1].cast_signed(),
+            FACTORS[0].cast_signed(),
+            FACTORS[1].cast_signed(),
+            FACTORS[0].cast_signed(),
+        );
         let (pieces, _) = bytes.as_chunks::<SHORT>();
         let mut state = [_mm256_setzero_si256(); LANES];
         let mut pieces = pieces.iter();
         if let Some(first) = pieces.next() {
             state = load(first);
-            // The register begins as ones, which is as if these were added to the first bytes. For the library
-            // it will do so again.
+            // The register begins as ones, which is as if these were added to the first bytes. For the
+            // library it will do so again.
             state[0] = _mm256_xor_si256(state[0], _mm256_set_epi64x(0, 0, 0, -1));
         }
         for piece in pieces {

@@ -39,11 +39,11 @@ pub use checkpoint::{
     BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PAGE_AREA, PAGE_WORDS, Page, PageExpect,
     PageStamp, body_crc, decode_checkpoint_header, decode_page, encode_page,
 };
+pub use checksum::{chunk_checksum, crc32c};
 pub use config::{
     ArrayConfig, CLASSES_MAX, DATA_ALIGN_BYTES, LCN_LIMIT, LOG_COUNT_MAX, LOG_START_BYTES,
     METADATA_START_BYTES, Moved, UNIT_ROWS_MAX, UNITS_SPARE,
 };
-pub use checksum::{chunk_checksum, crc32c};
 pub use error::FormatError;
 pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{

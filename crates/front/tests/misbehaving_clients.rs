@@ -106,8 +106,8 @@ fn a_client_that_does_not_read_its_replies_does_not_stop_the_others() {
 
 #[test]
 fn clients_that_read_slowly_leave_room_for_another() {
-    // 32 slots for the front end, 8 for a piece: one client that does not read has half of them, the next one a
-    // quarter.
+    // 32 slots for the front end, 8 for a piece: one client that does not read has half of them, the next
+    // one a quarter.
     let server = start(Limits::default());
     let mut slow: Vec<_> = (0..2).map(|_| TestClient::connect(&server.socket)).collect();
     for client in &mut slow {
