@@ -233,8 +233,8 @@ impl Desk {
         let bytes = self.within_chunk(offset_bytes) + length_bytes as usize;
         let count = if length_bytes == 0 { 0 } else { bytes.div_ceil(self.chunk_bytes) };
         let connection = self.requests[request].connection;
-        // At most as many as stay free (the dynamic thresholds of Choudhury and Hahne): one connection has half
-        // of the budget, and however many hold what they have got, slow readers say, there is room for more.
+        // At most as many as stay free (the dynamic thresholds of Choudhury and Hahne): one connection has
+        // half of the budget, and however many slow readers hold what they have got, there is room for more.
         if *held > 0 && *held + count > self.slot_budget.saturating_sub(self.slots_held) {
             return Err(Refusal::Share);
         }
