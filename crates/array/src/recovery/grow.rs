@@ -94,7 +94,6 @@ fn check_no_failure(devices: &mut dyn DeviceSet, parts: &mut Parts) -> Result<()
     let mut devs = (0u16..).map(DevIndex::new).take(parts.health.members().len());
     let Some(dev) = devs.find(|&dev| !parts.health.is_writable(dev)) else { return Ok(()) };
     parts.superblock.clean = true;
-    parts.health.config_seq += 1;
     write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     Err(GrowError::MemberFailed { dev })
 }

@@ -119,7 +119,6 @@ fn assemble_on(
     }
     // What an older state says was written elsewhere than what was rebuilt.
     if lost.is_some() && health.forget_rebuilt() {
-        health.config_seq += 1;
         write_superblocks(devices, &mut health, &mut newest)?;
     }
     let mut report = RecoveryReport {
@@ -149,8 +148,8 @@ fn assemble_on(
         Superblock { epoch, nonce, clean: false, checkpoints, durable_through, ..parts.superblock };
     // Both copies: should all of the newer ones be lost, the others must not name the assembly before, or its
     // orderly stop.
-    for step in [UPDATES_SKIPPED, 1] {
-        parts.health.config_seq += step;
+    parts.health.config_seq += UPDATES_SKIPPED;
+    for _ in format::SUPERBLOCK_OFFSETS {
         write_superblocks(devices, &mut parts.health, &mut parts.superblock)?;
     }
     // Not before: recovery relies on nothing of a member that is being rebuilt.
