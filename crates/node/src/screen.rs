@@ -141,17 +141,6 @@ fn was_were(names: &[&str]) -> &'static str {
     if names.len() == 1 { "was" } else { "were" }
 }
 
-/// Whether an array that does not run has members enough, but is not started without those that are missing.
-fn is_dirty_degraded(status: &Status) -> bool {
-    let not_whole = status.devices.iter().filter(|device| match device.state {
-        DeviceState::Failed | DeviceState::Absent | DeviceState::Missing | DeviceState::Rebuilding => true,
-        DeviceState::Healthy | DeviceState::Spare | DeviceState::Taken | DeviceState::Unfit => false,
-    });
-    let count = not_whole.count();
-    let forgets = status.shape.consistency.as_deref() == Some("resync") && status.clean == Some(false);
-    status.state == Condition::Failed && forgets && (1..=status.shape.parity_count).contains(&count)
-}
-
 fn failed_meaning(status: &Status) -> String {
     let bears = status.shape.parity_count;
     let missing = named(status, &[DeviceState::Missing]);
@@ -159,7 +148,7 @@ fn failed_meaning(status: &Status) -> String {
         status,
         &[DeviceState::Failed, DeviceState::Absent, DeviceState::Missing, DeviceState::Rebuilding],
     );
-    if is_dirty_degraded(status) {
+    if status.ending.needs_force {
         return format!(
             "it writes in place without a journal and was not stopped in order, and {} {} not there or not whole: without them what is on \
              the others may not belong together, and `serve` refuses to start it",
@@ -201,7 +190,7 @@ fn action(status: &Status) -> Option<String> {
     if status.state == Condition::Down {
         return Some(serve_again(status));
     }
-    if is_dirty_degraded(status) {
+    if status.ending.needs_force {
         return Some(
             "serve it with all its members; if they are lost, `serve --degraded --force` starts it, and data may be silently wrong: compare it with a \
              backup"
@@ -303,7 +292,7 @@ fn plural(names: &[&str], word: &str) -> String {
 }
 
 fn served(status: &Status) -> String {
-    match (status.source, status.clean) {
+    match (status.source, status.ending.clean) {
         (Source::Served, _) => match status.uris.as_slice() {
             [] => "yes".to_owned(),
             uris => format!("{}{}", uris.join(" "), clients(status)),

@@ -168,6 +168,17 @@ pub struct Age {
     pub epoch: u64,
 }
 
+/// How an array that does not run was left.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ending {
+    /// Whether it was last stopped in order; `None` while it runs.
+    pub clean: Option<bool>,
+    /// It has members enough, but does not start without those that are missing unless the operator accepts
+    /// that data may be wrong ([`Arrangement::is_dirty_degraded`]).
+    #[serde(skip)]
+    pub needs_force: bool,
+}
+
 /// An array at one moment. The keys are stable.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Status {
@@ -179,8 +190,9 @@ pub struct Status {
     pub state: Condition,
     /// Where this comes from.
     pub source: Source,
-    /// Whether it was last stopped in order; `None` while it runs.
-    pub clean: Option<bool>,
+    /// How it was left.
+    #[serde(flatten)]
+    pub ending: Ending,
     /// How it is laid out.
     #[serde(flatten)]
     pub shape: Shape,
@@ -262,7 +274,7 @@ fn outline(superblock: &Superblock, state: Condition, source: Source) -> Status 
         name: superblock.name.clone(),
         state,
         source,
-        clean: None,
+        ending: Ending::default(),
         shape: shape(config),
         age: Age { created_unix_s: superblock.created_unix_s, epoch: superblock.epoch.get() },
         uris: Vec::new(),
@@ -320,7 +332,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     status.lost = lost;
     let running = matches!(source, Source::Served | Source::InUse);
     let clean = found.arrangements().all(|arrangement| arrangement.newest.clean);
-    status.clean = (!running).then_some(clean);
+    status.ending.clean = (!running).then_some(clean);
     status.last_scrub = LastScrub::of_shards(found.arrangements().map(|one| one.newest.scrub));
     let main_count = newest.config.geometry.device_count();
     for (index, (state, path)) in (0u16..).zip(states.into_iter().zip(&found.paths)) {
@@ -333,6 +345,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     status.stale.clone_from(&found.stale);
     let shadowed = running || matches!(condition, Condition::Failed | Condition::Incomplete);
     if !shadowed && found.arrangements().any(Arrangement::is_dirty_degraded) {
+        status.ending.needs_force = out > 0;
         status.state = if out > 0 { Condition::Failed } else { Condition::Incomplete };
     }
     if !running && condition != Condition::Incomplete && !can_start(found) {
