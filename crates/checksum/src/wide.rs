@@ -37,8 +37,8 @@ mod x86 {
     use super::SHORT;
     use std::arch::is_x86_feature_detected as has;
     use std::arch::x86_64::{
-        __m256i, _mm256_clmulepi64_epi128, _mm256_loadu_si256, _mm256_set_epi64x, _mm256_setzero_si256,
-        _mm256_storeu_si256, _mm256_xor_si256,
+        __m256i, _mm256_clmulepi64_epi128, _mm256_loadu_si256, _mm256_set_epi64x, _mm256_storeu_si256,
+        _mm256_xor_si256,
     };
 
     const LANES: usize = SHORT / 32;
@@ -77,23 +77,21 @@ mod x86 {
             FACTORS[1].cast_signed(),
             FACTORS[0].cast_signed(),
         );
+        // The register begins as ones, which is as if these were added to the first bytes. For the library it
+        // will do so again.
+        let ones = _mm256_set_epi64x(0, 0, 0, -1);
         let (pieces, _) = bytes.as_chunks::<SHORT>();
-        let mut state = [_mm256_setzero_si256(); LANES];
-        let mut pieces = pieces.iter();
-        if let Some(first) = pieces.next() {
-            state = load(first);
-            // The register begins as ones, which is as if these were added to the first bytes. For the
-            // library it will do so again.
-            state[0] = _mm256_xor_si256(state[0], _mm256_set_epi64x(0, 0, 0, -1));
-        }
-        for piece in pieces {
+        let (first, rest) = pieces.split_first().expect("a message that is not empty");
+        let mut state = load(first);
+        state[0] = _mm256_xor_si256(state[0], ones);
+        for piece in rest {
             for (held, next) in state.iter_mut().zip(load(piece)) {
                 let early = _mm256_clmulepi64_epi128::<0x00>(*held, factors);
                 let late = _mm256_clmulepi64_epi128::<0x11>(*held, factors);
                 *held = _mm256_xor_si256(_mm256_xor_si256(early, late), next);
             }
         }
-        state[0] = _mm256_xor_si256(state[0], _mm256_set_epi64x(0, 0, 0, -1));
+        state[0] = _mm256_xor_si256(state[0], ones);
         store(state)
     }
 

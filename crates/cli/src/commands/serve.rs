@@ -482,7 +482,6 @@ pub(super) fn warn_of_memory(need: &MemoryNeed) {
     }
 }
 
-/// A power of two within the limits.
 /// A time in which a device that works can answer, or `off`.
 fn parse_device_timeout(text: &str) -> Result<MaybeDuration, String> {
     match parse_duration_or_off(text)? {
@@ -494,6 +493,7 @@ fn parse_device_timeout(text: &str) -> Result<MaybeDuration, String> {
     }
 }
 
+/// A power of two within the limits.
 fn parse_untorn_size(text: &str) -> Result<u64, String> {
     let bytes = parse_size(text)?;
     match (UNTORN_BYTES_DEFAULT..=UNTORN_BYTES_MAX).contains(&bytes) && bytes.is_power_of_two() {

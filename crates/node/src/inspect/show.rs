@@ -1,8 +1,7 @@
 //! An inspection as text and as JSON.
 
 use super::{Checkpoint, Inspection, Journal};
-use crate::describe::shape;
-use crate::describe::superblock_json;
+use crate::describe::{shape, superblock_json};
 use crate::open::member_name;
 use crate::units::show_size;
 use format::record::Part;
