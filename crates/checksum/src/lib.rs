@@ -49,7 +49,7 @@ impl Crc32c {
 /// its CRC-64/NVME combined.
 pub fn chunk_checksum(bytes: &[u8]) -> u32 {
     let crc = match wide::shorten(bytes) {
-        Some(short) => crc_fast::crc64_nvme(&short),
+        Some(short) => crc_fast::crc64_nvme(short.bytes()),
         None => crc_fast::crc64_nvme(bytes),
     };
     (crc >> 32) as u32 ^ crc as u32

@@ -3,10 +3,32 @@
 //! A CRC is the remainder of a polynomial, so what stands `d` bits before the end may be multiplied by `x^d`,
 //! reduced, and added behind (Gopal et al., "Fast CRC Computation for Generic Polynomials Using
 //! PCLMULQDQ Instruction", Intel 2009). Four registers of two lanes each walk over the message like that,
-//! 128 bytes at a time; what they hold in the end is a message of 128 bytes.
+//! 128 bytes at a time; what they hold in the end is a message of 128 bytes, and what is left of the long one
+//! stands behind it as it was.
 
-/// Bytes of the message that is left.
-pub(crate) const SHORT: usize = 128;
+/// Bytes that are folded at a time, and what is left of them.
+const SHORT: usize = 128;
+
+/// A message that is short.
+pub(crate) struct Short {
+    bytes: [u8; 2 * SHORT],
+    length: usize,
+}
+
+impl Short {
+    /// What was folded, and the less than [`SHORT`] bytes behind it.
+    #[cfg(target_arch = "x86_64")]
+    fn new(folded: [u8; SHORT], rest: &[u8]) -> Self {
+        let mut short = Self { bytes: [0; 2 * SHORT], length: SHORT + rest.len() };
+        short.bytes[..SHORT].copy_from_slice(&folded);
+        short.bytes[SHORT..short.length].copy_from_slice(rest);
+        short
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
 
 /// Shorter ones are not worth it.
 #[cfg(target_arch = "x86_64")]
@@ -14,21 +36,21 @@ const WORTH_IT: usize = 4 * SHORT;
 
 /// A message of the same checksum, if this CPU makes that the faster way.
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn shorten(bytes: &[u8]) -> Option<[u8; SHORT]> {
-    (bytes.len() >= WORTH_IT && bytes.len().is_multiple_of(SHORT) && x86::is_faster()).then(|| {
+pub(crate) fn shorten(bytes: &[u8]) -> Option<Short> {
+    (bytes.len() >= WORTH_IT && x86::is_faster()).then(|| {
+        let (pieces, rest) = bytes.as_chunks::<SHORT>();
         // JUSTIFICATION: carry-less products of 256 bits need intrinsics, and the library has those of 128
         // and of 512 bits.
         // SAFETY: `is_faster` has found the instructions.
         #[allow(unsafe_code, reason = "intrinsics that were looked for")]
-        unsafe {
-            x86::fold(bytes)
-        }
+        let folded = unsafe { x86::fold(pieces) };
+        Short::new(folded, rest)
     })
 }
 
 /// A message of the same checksum, if this CPU makes that the faster way.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn shorten(_: &[u8]) -> Option<[u8; SHORT]> {
+pub(crate) fn shorten(_: &[u8]) -> Option<Short> {
     None
 }
 
@@ -68,9 +90,9 @@ mod x86 {
         has!("vpclmulqdq") && has!("avx2") && !has!("avx512vl")
     }
 
-    /// See the module's documentation. The length is a multiple of [`SHORT`], and not zero.
+    /// See the module's documentation. There is one piece at least.
     #[target_feature(enable = "avx2,vpclmulqdq")]
-    pub(super) fn fold(bytes: &[u8]) -> [u8; SHORT] {
+    pub(super) fn fold(pieces: &[[u8; SHORT]]) -> [u8; SHORT] {
         let factors = _mm256_set_epi64x(
             FACTORS[1].cast_signed(),
             FACTORS[0].cast_signed(),
@@ -80,7 +102,6 @@ mod x86 {
         // The register begins as ones, which is as if these were added to the first bytes. For the library it
         // will do so again.
         let ones = _mm256_set_epi64x(0, 0, 0, -1);
-        let (pieces, _) = bytes.as_chunks::<SHORT>();
         let (first, rest) = pieces.split_first().expect("a message that is not empty");
         let mut state = load(first);
         state[0] = _mm256_xor_si256(state[0], ones);
@@ -126,20 +147,23 @@ mod x86 {
     #[cfg(test)]
     mod tests {
         use super::*;
+        use crate::wide::Short;
 
         #[test]
         fn what_is_left_has_the_same_checksum() {
             if !(has!("vpclmulqdq") && has!("avx2")) {
                 return eprintln!("not tested: this CPU has no 256-bit carry-less products");
             }
-            let bytes: Vec<u8> = (0..64 * SHORT).map(|i| (i * i / 7 + i / 256) as u8).collect();
+            let bytes: Vec<u8> = (0..65 * SHORT).map(|i| (i * i / 7 + i / 256) as u8).collect();
             for count in (1..=64).map(|pieces| pieces * SHORT) {
-                for from in [0, 1, 31].map(|from| from.min(bytes.len() - count)) {
-                    let message = &bytes[from..from + count];
+                for (from, more) in [(0, 0), (1, 0), (31, 1), (0, 17), (1, 96), (1, SHORT - 1)] {
+                    let message = &bytes[from..][..count + more];
+                    let (pieces, rest) = message.as_chunks::<SHORT>();
                     // SAFETY: the instructions were looked for.
                     #[allow(unsafe_code, reason = "intrinsics that were looked for")]
-                    let short = unsafe { fold(message) };
-                    assert_eq!(crc_fast::crc64_nvme(&short), crc_fast::crc64_nvme(message), "{count} bytes");
+                    let short = Short::new(unsafe { fold(pieces) }, rest);
+                    let (long, short) = (crc_fast::crc64_nvme(message), crc_fast::crc64_nvme(short.bytes()));
+                    assert_eq!(short, long, "{count} and {more} bytes");
                 }
             }
         }

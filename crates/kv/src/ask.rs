@@ -1,6 +1,7 @@
 //! What a client asks of the store, and what it is told. No storage in here: protocols are written against
 //! this.
 
+pub use bytes::Bytes;
 use std::fmt;
 
 /// Bytes that a key may have; it has at least one.
@@ -10,56 +11,86 @@ pub const VALUE_BYTES_MAX: u64 = 512 << 20;
 /// Bytes that one part of a [`Value`] may have.
 pub const PART_BYTES_MAX: usize = 1 << 20;
 
-/// A value in parts, so that a large one needs no allocation of its size.
+/// A value in parts, so that a large one needs no allocation of its size. A part may be shared with others
+/// that read it.
 ///
 /// Where the parts begin and end has no meaning; none is empty and none has more than [`PART_BYTES_MAX`].
-#[derive(Clone, Default)]
-pub struct Value(Vec<Box<[u8]>>);
+#[derive(Clone)]
+pub struct Value(Parts);
+
+/// Nearly all values have one part, which needs no list.
+#[derive(Clone)]
+enum Parts {
+    One(Bytes),
+    List(Vec<Bytes>),
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Self(Parts::List(Vec::new()))
+    }
+}
 
 impl Value {
     /// The value of these bytes.
     pub fn new(bytes: &[u8]) -> Self {
-        Self(bytes.chunks(PART_BYTES_MAX).map(Box::from).collect())
+        Self::from_parts(bytes.chunks(PART_BYTES_MAX).map(Bytes::copy_from_slice))
+    }
+
+    /// The value of these parts.
+    pub fn from_parts<P: Into<Bytes>>(parts: impl IntoIterator<Item = P>) -> Self {
+        let mut value = Self::default();
+        parts.into_iter().for_each(|part| value.push(part));
+        value
     }
 
     /// Adds a part at the end; an empty one is nothing, one that is too long becomes several.
-    pub fn push(&mut self, part: Box<[u8]>) {
-        if part.len() > PART_BYTES_MAX {
-            self.0.extend(part.chunks(PART_BYTES_MAX).map(Box::from));
-        } else if !part.is_empty() {
-            self.0.push(part);
+    pub fn push(&mut self, part: impl Into<Bytes>) {
+        let mut rest = part.into();
+        while !rest.is_empty() {
+            let part = rest.split_to(rest.len().min(PART_BYTES_MAX));
+            self.push_part(part);
         }
     }
 
-    /// The parts in order.
-    pub fn parts(&self) -> &[Box<[u8]>] {
-        &self.0
+    fn push_part(&mut self, part: Bytes) {
+        self.0 = match std::mem::replace(&mut self.0, Parts::List(Vec::new())) {
+            Parts::List(list) if list.is_empty() => Parts::One(part),
+            Parts::One(first) => Parts::List(vec![first, part]),
+            Parts::List(mut list) => {
+                list.push(part);
+                Parts::List(list)
+            }
+        };
     }
 
-    /// The parts in order, to own.
-    pub fn into_parts(self) -> Vec<Box<[u8]>> {
-        self.0
+    /// The parts in order.
+    pub fn parts(&self) -> &[Bytes] {
+        match &self.0 {
+            Parts::One(part) => std::slice::from_ref(part),
+            Parts::List(list) => list,
+        }
     }
 
     /// Length in bytes.
     pub fn len(&self) -> u64 {
-        self.0.iter().map(|part| length(part)).sum()
+        self.parts().iter().map(|part| length(part)).sum()
     }
 
     /// Whether there are no bytes.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.parts().is_empty()
     }
 
     /// All bytes in one piece: for small values and tests.
     pub fn to_vec(&self) -> Vec<u8> {
-        self.0.concat()
+        self.parts().concat()
     }
 
     /// Calls `each` with the bytes from `first` on, `length` of them, piece by piece.
     pub fn pieces(&self, first: u64, length_bytes: u64, mut each: impl FnMut(&[u8])) {
         let (mut skip, mut left) = (first, length_bytes);
-        for part in &self.0 {
+        for part in self.parts() {
             let whole = length(part);
             if skip >= whole {
                 skip -= whole;
@@ -78,7 +109,7 @@ impl Value {
 
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
-        self.len() == other.len() && self.0.iter().flatten().eq(other.0.iter().flatten())
+        self.len() == other.len() && self.parts().iter().flatten().eq(other.parts().iter().flatten())
     }
 }
 

@@ -67,6 +67,11 @@ impl Locks {
         true
     }
 
+    /// Whether somebody works on the key.
+    pub(crate) fn is_held(&self, hash: u64) -> bool {
+        self.held.contains_key(&hash)
+    }
+
     /// Gives the key back; `next` gets those whose turn it is.
     pub(crate) fn give(&mut self, hash: u64, mode: Mode, next: &mut VecDeque<u32>) {
         let Some(lock) = self.held.get_mut(&hash) else { return };

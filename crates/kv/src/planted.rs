@@ -20,6 +20,8 @@ pub enum Planted {
     DeadMoved,
     /// The checksum of a value is not looked at.
     ValueUnverified,
+    /// A record that is kept is taken for what another life of its segment has at its place.
+    KeptOfAnyLife,
     /// What recovery cannot read is taken for nothing.
     VoidIgnored,
     /// Of several records of a key the one found last counts.
@@ -34,7 +36,7 @@ pub enum Planted {
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AnswerBeforeFlush,
         Self::ReuseBeforeTable,
         Self::TableBeforeFlush,
@@ -43,6 +45,7 @@ impl Planted {
         Self::ManifestBeforeParts,
         Self::DeadMoved,
         Self::ValueUnverified,
+        Self::KeptOfAnyLife,
         Self::VoidIgnored,
         Self::LastFoundWins,
         Self::ClearForgotten,

@@ -1,7 +1,9 @@
 //! A store in plain memory: for tests, and as the yardstick of what the protocol itself costs. It forgets
 //! everything.
 
-use kv::ask::{Answer, Ask, Description, Figures, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
+use kv::ask::{
+    Answer, Ask, Bytes, Description, Figures, Keys, Lifetime, Old, Range, Refused, Told, Value, When,
+};
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -154,7 +156,7 @@ fn part_of(value: &Value, range: Range) -> Value {
     }
     let (first, length) = range.within(value.len());
     let mut part = Value::default();
-    value.pieces(first, length, |piece| part.push(piece.into()));
+    value.pieces(first, length, |piece| part.push(Bytes::copy_from_slice(piece)));
     part
 }
 

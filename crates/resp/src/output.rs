@@ -2,7 +2,7 @@
 //! copied.
 
 use crate::wire::{Reply, Version};
-use kv::ask::Value;
+use kv::ask::{Bytes, Value};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -14,7 +14,7 @@ const COMPACT_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 enum Segment {
     Bytes { length: usize },
-    Part { part: Box<[u8]>, start: usize },
+    Part { part: Bytes, start: usize },
 }
 
 /// See the module's documentation.
@@ -53,16 +53,15 @@ impl Output {
     }
 
     /// Queues a value as a string of bytes.
-    pub fn put_value(&mut self, version: Version, value: Value) {
-        let parts = value.into_parts();
-        let length = parts.iter().map(|part| part.len()).sum();
+    pub fn put_value(&mut self, version: Version, value: &Value) {
+        let length = value.parts().iter().map(|part| part.len()).sum();
         self.put(version, |reply| reply.bulk_head(length));
-        for part in parts {
+        for part in value.parts() {
             if part.len() < COPY_BYTES {
-                self.put(version, |reply| reply.raw(&part));
+                self.put(version, |reply| reply.raw(part));
             } else {
                 self.length_bytes += part.len();
-                self.segments.push_back(Segment::Part { part, start: 0 });
+                self.segments.push_back(Segment::Part { part: part.clone(), start: 0 });
             }
         }
         self.put(version, |reply| reply.bulk_end());
@@ -140,7 +139,7 @@ mod tests {
                 expected.extend_from_slice(format!("${length}\r\n").as_bytes());
                 expected.extend(std::iter::repeat_n(byte, length));
                 expected.extend_from_slice(b"\r\n");
-                output.put_value(Version::Two, Value::new(&vec![byte; length]));
+                output.put_value(Version::Two, &Value::new(&vec![byte; length]));
             }
             prop_assert_eq!(output.length_bytes(), expected.len());
             let mut taken = Vec::new();

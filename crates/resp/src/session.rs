@@ -633,7 +633,7 @@ fn put(output: &mut Output, version: Version, outcome: Outcome) -> bool {
         Outcome::Word(word) => output.put(version, |reply| reply.simple(word)),
         Outcome::Integer(value) => output.put(version, |reply| reply.integer(value)),
         Outcome::Null => output.put(version, |reply| reply.null()),
-        Outcome::Value(value) => output.put_value(version, value),
+        Outcome::Value(value) => output.put_value(version, &value),
         Outcome::Names(found) => output.put(version, |reply| names(reply, &found)),
         Outcome::Scan(cursor, found) => output.put(version, |reply| {
             reply.array(2);

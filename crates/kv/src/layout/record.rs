@@ -114,6 +114,15 @@ impl Head {
 
     /// The head and key of the record at the beginning of these bytes. Of the value nothing is known yet.
     pub(crate) fn decode(bytes: &[u8], place: Place) -> Result<(Self, &[u8]), Malformed> {
+        let (head, key) = Self::decode_verified(bytes)?;
+        if checksum(&bytes[..head.value_at()], place) != bytes.u32_at(0) {
+            return Err(Malformed::Checksum);
+        }
+        Ok((head, key))
+    }
+
+    /// The same of bytes that were verified before.
+    pub(crate) fn decode_verified(bytes: &[u8]) -> Result<(Self, &[u8]), Malformed> {
         if bytes.len() < HEAD_BYTES {
             return Err(Malformed::Range { field: "bytes of a record", found: wide(bytes.len()) });
         }
@@ -121,9 +130,6 @@ impl Head {
         let end = HEAD_BYTES + usize::from(key_bytes);
         if bytes.len() < end {
             return Err(Malformed::Range { field: "length of a key", found: key_bytes.into() });
-        }
-        if checksum(&bytes[..end], place) != bytes.u32_at(0) {
-            return Err(Malformed::Checksum);
         }
         let kind = Kind::from_code(bytes[13])
             .ok_or(Malformed::Range { field: "kind of a record", found: bytes[13].into() })?;
@@ -140,14 +146,19 @@ impl Head {
 
     /// The value, if it is all there and is what was written.
     pub(crate) fn value<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Malformed> {
-        let value = bytes
-            .get(self.value_at()..)
-            .and_then(|rest| rest.get(..small(self.value_bytes)))
-            .ok_or(Malformed::Range { field: "length of a value", found: self.value_bytes.into() })?;
+        let value = self.value_verified(bytes)?;
         if format::chunk_checksum(value) != self.value_crc {
             return Err(Malformed::Checksum);
         }
         Ok(value)
+    }
+
+    /// The same of bytes that were verified before.
+    pub(crate) fn value_verified<'a>(&self, bytes: &'a [u8]) -> Result<&'a [u8], Malformed> {
+        bytes
+            .get(self.value_at()..)
+            .and_then(|rest| rest.get(..small(self.value_bytes)))
+            .ok_or(Malformed::Range { field: "length of a value", found: self.value_bytes.into() })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::find::{class_of, payload};
 use super::operation::{Operation, Phase, Want};
 use super::{Course, Store, Sync};
-use crate::ask::{Answer, Description, Lifetime, Old, Refused, Value, When};
+use crate::ask::{Answer, Bytes, Description, Lifetime, Old, Refused, Value, When};
 use crate::cache::Meta;
 use crate::layout::{Kind, MANIFEST_BYTES, Manifest, record_bytes};
 use crate::log::{FRONT, New, Wait};
@@ -69,7 +69,7 @@ impl Store {
             return Answer::Value(Some(loaded));
         }
         let mut some = Value::default();
-        loaded.pieces(first.saturating_sub(from), length, |piece| some.push(Box::from(piece)));
+        loaded.pieces(first.saturating_sub(from), length, |piece| some.push(Bytes::copy_from_slice(piece)));
         Answer::Value(Some(some))
     }
 

@@ -2,7 +2,7 @@
 
 use super::operation::{Loading, Operation, Phase, Want};
 use super::{Course, Flight, Store};
-use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Refused, VALUE_BYTES_MAX, Value};
+use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Range, Refused, VALUE_BYTES_MAX, Value};
 use crate::blocks::BLOCK_BYTES;
 use crate::cache::Meta;
 use crate::cuckoo::Candidates;
@@ -75,7 +75,12 @@ impl Store {
                 }
                 self.begin(tag, key, Want::Set { value, when, lifetime, old });
             }
-            Ask::Get { key, range, lifetime } => self.begin(tag, key, Want::Get { range, lifetime }),
+            Ask::Get { key, range, lifetime } => {
+                match lifetime.is_none().then(|| self.get_kept(&key, range)).flatten() {
+                    Some(value) => self.tell(tag, Ok(Answer::Value(value))),
+                    None => self.begin(tag, key, Want::Get { range, lifetime }),
+                }
+            }
             Ask::Describe { key } => self.begin(tag, key, Want::Describe),
             Ask::Delete { key, old } => self.begin(tag, key, Want::Delete { old }),
             Ask::Live { key, lifetime } => self.begin(tag, key, Want::Live { lifetime }),
@@ -178,9 +183,6 @@ impl Store {
     pub(super) fn look_up(&mut self, id: u32, mut operation: Box<Operation>) {
         operation.loaded = None;
         operation.damaged = None;
-        if operation.needs_value() && self.marks.doubt_below == 0 && self.look_up_kept(&mut operation) {
-            return self.execute(id, operation);
-        }
         operation.current = self.cache.get(operation.hash.main, &operation.key);
         if operation.current.is_some() {
             return self.found(id, operation, None);
@@ -190,25 +192,27 @@ impl Store {
         self.next_candidate(id, operation);
     }
 
-    /// Looks for the key and its value among the records that are kept, which asks less of the memory than
-    /// the cache does.
-    fn look_up_kept(&mut self, operation: &mut Operation) -> bool {
-        let candidates = self.index.candidates(operation.hash.main);
+    /// What a GET is told whose record is kept, if nobody works on the key: it waits for nothing, and asks
+    /// less of the memory than the cache would. The outer `None`: it has to go the long way.
+    fn get_kept(&mut self, key: &[u8], range: Range) -> Option<Option<Value>> {
+        let hash = KeyHash::of(self.header.secret, key);
+        if self.marks.doubt_below > 0 || self.work.locks.is_held(hash.main) {
+            return None;
+        }
+        let candidates = self.index.candidates(hash.main);
         for candidate in (0..).map_while(|at| candidates.get(at)) {
             let address = candidate.payload * UNIT_BYTES;
-            let place = Place { sequence: self.sequence_at(address), address };
-            let Some(record) = self.kept.get(address, place.sequence) else { continue };
-            let Ok((head, key)) = Head::decode(record, place) else { continue };
-            if *key != *operation.key || head.kind != Kind::Value {
+            let Some(record) = self.kept.get(address, self.sequence_at(address)) else { continue };
+            let Ok((head, found)) = Head::decode_verified(record) else { continue };
+            if found != key || head.kind != Kind::Value {
                 continue;
             }
-            let Ok(value) = head.value(record) else { return false };
-            operation.loaded = Some(Value::new(value));
-            let meta = meta_from(&head, address);
-            operation.current = Some(meta);
-            return self.is_there(&meta);
+            let whole = head.value_verified(record).ok()?;
+            let (first, length) = range.within(head.value_bytes.into());
+            let value = Value::from_parts([record.slice_ref(&whole[narrow(first)..narrow(first + length)])]);
+            return Some(self.is_there(&meta_from(&head, address)).then_some(value));
         }
-        false
+        None
     }
 
     /// Looks at the next record that may be the key's.
@@ -226,9 +230,7 @@ impl Store {
             };
             let address = candidate.payload * UNIT_BYTES;
             let place = Place { sequence: self.sequence_at(address), address };
-            if let Some(bytes) =
-                self.log.in_memory(address).or_else(|| self.kept.get(address, place.sequence))
-            {
+            if let Some(bytes) = self.in_memory(place) {
                 match meta_of(bytes, place, &operation.key) {
                     Ok(Some(meta)) => return self.matched(id, operation, meta, None),
                     Ok(None) => {}
@@ -248,6 +250,12 @@ impl Store {
             self.traffic.read(Flight::Operation { id, part: 0, address }, address, length);
             return self.park(id, operation, Phase::Candidate);
         }
+    }
+
+    /// The record at a place, if it need not be read: it was written just now, or it is kept.
+    pub(super) fn in_memory(&mut self, place: Place) -> Option<&[u8]> {
+        let written = self.log.in_memory(place.address);
+        written.or_else(|| self.kept.get(place.address, place.sequence).map(|record| &record[..]))
     }
 
     /// The sequence of the segment at an address.

@@ -25,8 +25,7 @@ fn value_of<'a>(bytes: &'a [u8], place: Place, key: &[u8]) -> Result<&'a [u8], M
         return Err(Malformed::Elsewhere);
     }
     if planted(Planted::ValueUnverified) {
-        let start = head.value_at();
-        return Ok(bytes.get(start..start + small(head.value_bytes)).unwrap_or_default());
+        return Ok(head.value_verified(bytes).unwrap_or_default());
     }
     head.value(bytes)
 }
@@ -60,8 +59,7 @@ impl Store {
             return self.load_more(id, operation);
         }
         let place = Place { sequence: self.sequence_at(meta.address), address: meta.address };
-        let kept = read.is_none().then(|| self.kept.get(place.address, place.sequence)).flatten();
-        if let Some(bytes) = read.or(kept).or_else(|| self.log.in_memory(meta.address)) {
+        if let Some(bytes) = read.or_else(|| self.in_memory(place)) {
             match value_of(bytes, place, &operation.key) {
                 Ok(value) => operation.loaded = Some(Value::new(value)),
                 Err(_) => return self.value_damaged(id, &operation, meta.address),

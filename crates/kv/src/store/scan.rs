@@ -65,8 +65,7 @@ impl Store {
             let address = candidate.payload * UNIT_BYTES;
             let place = Place { sequence: self.sequence_at(address), address };
             let now_ms = self.marks.now_ms;
-            let kept = self.log.in_memory(address).or_else(|| self.kept.get(address, place.sequence));
-            if let Some(bytes) = kept {
+            if let Some(bytes) = self.in_memory(place) {
                 match scanned_key(bytes, place, now_ms) {
                     Ok(key) => scan.keys[at] = key,
                     Err(()) => scan.failed = true,

@@ -79,9 +79,7 @@ impl<'i> Call<'_, 'i> {
 
     /// A value, which is taken out of the command.
     pub fn value(&mut self, index: usize) -> Value {
-        let mut value = Value::default();
-        self.arguments.take(index).into_iter().for_each(|part| value.push(part));
-        value
+        Value::from_parts(self.arguments.take(index))
     }
 
     /// A short argument: a number, an option, a pattern.

@@ -335,7 +335,7 @@ impl Steps {
                 (Some(length), _) => Turn::End(integer(length)),
                 (None, Answer::Value(value)) => {
                     let mut value = value.unwrap_or_default();
-                    std::mem::take(tail).into_parts().into_iter().for_each(|part| value.push(part));
+                    tail.parts().iter().for_each(|part| value.push(part.clone()));
                     *length = Some(value.len());
                     Turn::Ask(set_as_before(key, value))
                 }
