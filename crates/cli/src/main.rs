@@ -13,6 +13,7 @@ mod progress;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use lab::failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
+use lab::misuse::in_a_line;
 use lab::provenance;
 use node::output;
 use std::process::ExitCode;
@@ -49,9 +50,7 @@ fn misused(error: &clap::Error) -> ExitCode {
         let _ = error.print(); // nobody is left to read it
         return ExitCode::from(u8::from(error.use_stderr()) * EXIT_MISUSED);
     }
-    let text = error.to_string();
-    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-    let words = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let (text, words) = (error.to_string(), in_a_line(error));
     let given = std::env::args_os().nth(1).and_then(|name| name.into_string().ok()).unwrap_or_default();
     let topic = topic();
     let known = !topic.is_empty();
