@@ -285,7 +285,7 @@ pub fn status_of(called: &Called) -> Result<Status, Failure> {
     let reached = match (called.server()?, candidates.first()) {
         (Some(client), _) => Reach::Server(client),
         (None, Some(first)) => reach(first)?,
-        (None, None) => return Err(ignored.pop().unwrap_or(Error::NoneNamed).into()),
+        (None, None) => return Err(called.unknown(ignored).into()),
     };
     let of_candidates = || {
         let found = arrange_any_candidates(&candidates)?;
