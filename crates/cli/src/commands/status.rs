@@ -71,7 +71,7 @@ fn watch(arguments: &Arguments, every: Duration) -> Result<Exit, Failure> {
         }
         let looked = look(arguments, &mut rates);
         looks += 1;
-        if output::is_cut_short() || arguments.count == Some(looks) {
+        if output::cut_short().is_some() || arguments.count == Some(looks) {
             return looked;
         }
         if let Err(failure) = looked {
