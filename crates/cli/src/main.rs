@@ -13,8 +13,10 @@ mod progress;
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use lab::failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
+use lab::misuse::in_a_line;
 use lab::provenance;
 use node::output;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Elastic-parity RAID for SSD arrays, in user space.
@@ -30,12 +32,10 @@ fn main() -> ExitCode {
         Ok(line) => line,
         Err(error) => return misused(&error),
     };
+    // `status` uses 1 for an array that is degraded.
+    let looks = matches!(line.command, commands::Command::Status(_));
     match line.command.run() {
-        Ok(0) if output::is_cut_short() => {
-            output::warn("elastripe: standard output: no space left for all of the output");
-            ExitCode::from(EXIT_FAILED)
-        }
-        Ok(exit) => ExitCode::from(exit),
+        Ok(exit) => printed(exit, if looks { EXIT_CANNOT_LOOK } else { EXIT_FAILED }),
         Err(failure) => {
             output::warn(format_args!("elastripe: {failure}"));
             ExitCode::from(failure.exit())
@@ -43,15 +43,20 @@ fn main() -> ExitCode {
     }
 }
 
+/// How a command ended that has printed its results: not well if they did not all arrive.
+fn printed(exit: u8, failed: u8) -> ExitCode {
+    let Some(error) = output::cut_short() else { return ExitCode::from(exit) };
+    output::warn(format_args!("elastripe: standard output: cannot write all of it: {error}"));
+    ExitCode::from(if exit == 0 { failed } else { exit })
+}
+
 /// Help, the version, or one line about what is wrong with the command line.
 fn misused(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let _ = error.print(); // nobody is left to read it
-        return ExitCode::from(u8::from(error.use_stderr()) * EXIT_MISUSED);
+        output::note(error.print().and_then(|()| std::io::stdout().flush()));
+        return printed(u8::from(error.use_stderr()) * EXIT_MISUSED, EXIT_FAILED);
     }
-    let text = error.to_string();
-    let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-    let words = first.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    let (text, words) = (error.to_string(), in_a_line(error));
     let given = std::env::args_os().nth(1).and_then(|name| name.into_string().ok()).unwrap_or_default();
     let topic = topic();
     let known = !topic.is_empty();

@@ -6,6 +6,7 @@
 
 use crate::failure::{EXIT_MISUSED, Failure};
 use crate::given::Given;
+use crate::misuse::in_a_line;
 use crate::{flash, placing, provenance, reliability, replay, simulate};
 use clap::{ArgAction, Args, Command as Parser, FromArgMatches};
 use serde_json::{Value, json};
@@ -145,11 +146,7 @@ pub fn run(command: Command, words: &[OsString], given: Given<'_>) -> Result<Val
 }
 
 fn parse<A: Args + FromArgMatches>(command: Command, words: &[OsString]) -> Result<A, Failure> {
-    let wrong = |error: clap::Error| {
-        let text = error.to_string();
-        let first = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
-        Failure::new(first).with_exit(EXIT_MISUSED)
-    };
+    let wrong = |error: clap::Error| Failure::new(in_a_line(&error)).with_exit(EXIT_MISUSED);
     let matches = command.parser().try_get_matches_from(words).map_err(wrong)?;
     A::from_arg_matches(&matches).map_err(wrong)
 }

@@ -15,6 +15,7 @@ pub mod failure;
 pub mod flash;
 pub mod given;
 pub mod keys;
+pub mod misuse;
 mod number;
 pub mod options;
 mod outfile;

@@ -41,6 +41,18 @@ impl Called {
         }
     }
 
+    /// Why nothing is known of an array: if it was called by its name or UUID, why of each of its members,
+    /// for its server did not answer either; else of the first path.
+    pub fn unknown(&self, failures: Vec<Error>) -> Error {
+        match self.array {
+            Some(array) if !failures.is_empty() => {
+                let each = failures.iter().map(Error::to_string).collect::<Vec<_>>();
+                Error::NothingThere { array, members: each.join("; ") }
+            }
+            Some(_) | None => failures.into_iter().next().unwrap_or(Error::NoneNamed),
+        }
+    }
+
     /// Whether nothing of an array that was called by its name or UUID is where it was.
     pub fn is_lost(&self) -> bool {
         let is_gone = |path: &PathBuf| path.try_exists().is_ok_and(|exists| !exists);

@@ -305,6 +305,17 @@ pub enum Error {
         /// Where.
         path: PathBuf,
     },
+    /// Nobody knows anything of an array that was called by its name or UUID.
+    #[error(
+        "array {array}: no server answers, and none of its members is where its server had it: {members}; attach them, or see \
+         `elastripe scan`"
+    )]
+    NothingThere {
+        /// The array.
+        array: ArrayUuid,
+        /// Where each was, and what is there.
+        members: String,
+    },
     /// A server would lack files that it may open.
     #[error(
         "this process may have {allowed} files open, and serving this array takes up to {needed}, clients not counted; raise the \

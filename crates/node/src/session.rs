@@ -86,14 +86,14 @@ pub fn server_of(called: &Called) -> Result<Reach, Error> {
     if let Some(client) = called.server()? {
         return Ok(Reach::Server(client));
     }
-    let mut unreadable = None;
+    let mut unreadable = Vec::new();
     for path in &called.paths {
         match called.member_at(path) {
             Ok(candidate) => return reach(&candidate),
-            Err(failure) => unreadable = unreadable.or(Some(failure)),
+            Err(failure) => unreadable.push(failure),
         }
     }
-    Err(unreadable.unwrap_or(Error::NoneNamed))
+    Err(called.unknown(unreadable))
 }
 
 impl Session {

@@ -40,7 +40,7 @@ pub enum TraceError {
         known: &'static [&'static str],
     },
     /// The file is compressed in a way that is not read.
-    #[error("{file}: found {packed}, expected text, gzip or zstd; unpack it first, as with `{unpack}`")]
+    #[error("{file}: found {packed}, expected text, gzip, zstd or xz; unpack it first, as with `{unpack}`")]
     Packed {
         /// The file.
         file: Arc<str>,

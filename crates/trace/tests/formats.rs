@@ -53,6 +53,20 @@ fn common_csv() {
     );
 }
 
+/// Neither its offset nor its length counts, so neither can be wrong.
+#[test]
+fn a_flush_is_a_time_and_a_device() {
+    let given = ReadOptions { format: Some(Format::Common), ..ReadOptions::default() };
+    let flush = request(7, 1, Op::Flush, 0, 0);
+    for line in ["7,1,F,0,0", "7,1,f,512,0", "7,1,F", "7,1,F,", "7,1,F,,", "7,1,F,-1,18446744073709551616"] {
+        assert_eq!(read_text(line, &given).unwrap(), [flush], "{line}");
+        let behind_a_write = format!("0,0,W,0,512\n{line}\n");
+        assert_eq!(read_text(behind_a_write, &ReadOptions::default()).unwrap()[1], flush, "{line}");
+    }
+    assert!(read_text("7,1,F,0,0,0", &given).is_err());
+    assert!(read_text("7,,F,0,0", &given).is_err());
+}
+
 #[test]
 fn spc() {
     fixture(

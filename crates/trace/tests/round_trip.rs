@@ -22,18 +22,19 @@ fn read(path: &Path, format: Format) -> Vec<Request> {
 /// Writes and reads back under each kind of name.
 fn back(output: OutputFormat, input: Format, requests: &[Request]) -> (WriteSummary, Vec<Request>) {
     let folder = tempfile::tempdir().unwrap();
-    let mut results = ["t", "t.zst", "t.gz"].map(|name| {
+    let mut results = ["t", "t.zst", "t.gz", "t.XZ"].map(|name| {
         let path = folder.path().join(name);
         let summary = write(&path, output, requests);
         let magic: &[u8] = match name {
             "t.zst" => &[0x28, 0xb5, 0x2f, 0xfd],
             "t.gz" => &[0x1f, 0x8b],
+            "t.XZ" => b"\xfd7zXZ\0",
             _ => &[],
         };
         assert!(std::fs::read(&path).unwrap().starts_with(magic));
         Some((summary, read(&path, input)))
     });
-    assert!(results[0] == results[1] && results[0] == results[2]);
+    assert!(results.iter().all(|result| *result == results[0]));
     results[0].take().unwrap()
 }
 
@@ -115,6 +116,15 @@ fn what_a_format_cannot_say_is_an_error() {
     assert!(msr.write(&Request { time_us: u64::MAX, ..request }).is_err());
     assert!(msr.write(&Request { dev: u32::MAX, ..request }).is_err());
 
+    // A flush has no place that could be out of bounds.
+    let flush = Request { op: Op::Flush, offset_bytes: u64::MAX, ..request };
+    for format in [OutputFormat::Common, OutputFormat::Fio] {
+        let mut writer = TraceWriter::new("x", sink(), format, trace::Compression::None).unwrap();
+        writer.write(&flush).unwrap();
+    }
+
+    let packed = TraceWriter::create("/nonexistent/x.csv.bz2", OutputFormat::Common);
+    assert!(matches!(packed, Err(WriteError::Packing { .. })));
     let nowhere = TraceWriter::create("/nonexistent/x.csv", OutputFormat::Common);
     assert!(matches!(nowhere, Err(WriteError::Create { .. })));
 }

@@ -7,8 +7,8 @@ use clap::{Args, CommandFactory};
 use clap_complete::{Shell, generate};
 use lab::failure::Failure;
 use node::output;
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// Options of `completions`.
 #[derive(Args, Debug)]
@@ -33,11 +33,39 @@ pub fn completions(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
     Ok(0)
 }
 
-/// Runs `man`.
+/// Runs `man`: all pages are written beside those that are there, and then take their places.
 pub fn man(arguments: &ManArguments) -> Result<Exit, Failure> {
     let directory = &arguments.directory;
-    let at = |error| Failure::new(format!("{}: {error}", directory.display()));
+    let at = |error: io::Error| Failure::new(format!("{}: cannot write there: {error}", directory.display()));
+    let was_there = directory.exists();
     fs::create_dir_all(directory).map_err(at)?;
-    clap_mangen::generate_to(CommandLine::command(), directory).map_err(at)?;
-    Ok(0)
+    let partial = directory.join(format!("pages.{}.partial", std::process::id()));
+    let done = fs::create_dir(&partial)
+        .and_then(|()| clap_mangen::generate_to(CommandLine::command(), &partial))
+        .map_err(at)
+        .and_then(|()| put_in_place(&partial, directory));
+    // The first error is the one to report.
+    let _ = fs::remove_dir_all(&partial);
+    if done.is_err() && !was_there {
+        let _ = fs::remove_dir(directory);
+    }
+    done.map(|()| 0)
+}
+
+/// Lets pages take their places, when none of these is taken by something else.
+fn put_in_place(pages: &Path, directory: &Path) -> Result<(), Failure> {
+    let at = |error: io::Error| Failure::new(format!("{}: cannot write there: {error}", directory.display()));
+    let mut moves = Vec::new();
+    for page in fs::read_dir(pages).map_err(at)? {
+        let page = page.map_err(at)?;
+        let place = directory.join(page.file_name());
+        if place.is_dir() {
+            return Err(Failure::new(format!(
+                "{}: found a folder, expected a page of the manual or nothing",
+                place.display()
+            )));
+        }
+        moves.push((page.path(), place));
+    }
+    moves.iter().try_for_each(|(page, place)| fs::rename(page, place)).map_err(at)
 }

@@ -71,7 +71,7 @@ fn watch(arguments: &Arguments, every: Duration) -> Result<Exit, Failure> {
         }
         let looked = look(arguments, &mut rates);
         looks += 1;
-        if output::is_cut_short() || arguments.count == Some(looks) {
+        if output::cut_short().is_some() || arguments.count == Some(looks) {
             return looked;
         }
         if let Err(failure) = looked {
@@ -285,7 +285,7 @@ pub fn status_of(called: &Called) -> Result<Status, Failure> {
     let reached = match (called.server()?, candidates.first()) {
         (Some(client), _) => Reach::Server(client),
         (None, Some(first)) => reach(first)?,
-        (None, None) => return Err(ignored.pop().unwrap_or(Error::NoneNamed).into()),
+        (None, None) => return Err(called.unknown(ignored).into()),
     };
     let of_candidates = || {
         let found = arrange_any_candidates(&candidates)?;

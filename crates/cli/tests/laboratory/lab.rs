@@ -206,6 +206,18 @@ fn shards_that_are_merged_equal_one_run() {
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{error}");
     assert!(error.contains("found other figures than in"), "{error}");
+
+    // Nothing was copied before all were compared: into a folder that lacks cells, and into a new one.
+    let missing = merged.path().join("cells").join(cells(shards[1].path())[0].file_name().unwrap());
+    fs::remove_file(&missing).unwrap();
+    let (new, shard) = (merged.path().join("new"), |index: usize| shards[index].path().to_str().unwrap());
+    for (out, sources) in
+        [(merged.path(), [shard(1), shard(0)]), (&new, [whole.path().to_str().unwrap(), shard(0)])]
+    {
+        let output = lab(&[&["merge", "--out", out.to_str().unwrap()], &sources[..]].concat());
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(!missing.exists() && !new.exists());
+    }
 }
 
 #[test]

@@ -134,6 +134,57 @@ fn rows_of_a_replay_end_at_times_of_the_trace_and_can_be_drawn() {
 }
 
 #[test]
+fn rows_of_one_ssd_add_up_to_its_counted_part() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, csv) = (trace(folder.path()), folder.path().join("series.csv"));
+    let small = ["flash", "run", "--json", "--seed=1", "--warmup=1", "--drive-writes=2"];
+    let untimed = ["--logical-size=16MiB", "--pages-per-block=16"];
+    let timed = ["--preset=was-ssd", "--logical-size=16MiB", "--queue-depth=4"];
+    for (workload, interval, ssd, counts) in [
+        ("zipf:0.99", "3000", &untimed[..], 3..=3),
+        ("uniform", "4096", &timed[..], 2..=2),
+        ("uniform", "500ms", &timed[..], 3..=1000),
+        (trace.as_str(), "3000", &timed[..], 3..=4),
+    ] {
+        let words = [&small[..], ssd, &["--workload", workload]].concat();
+        let run = json(&[&words[..], &["--interval", interval, "--series", csv.to_str().unwrap()]].concat());
+        let rows = run["series"].as_array().unwrap();
+        assert!(counts.contains(&rows.len()), "{workload} {interval}: {} rows", rows.len());
+        for (figure, total) in [
+            ("ssd_pages_written", "host_pages_written"),
+            ("user_chunks_written", "host_pages_written"),
+            ("user_chunks_read", "host_pages_read"),
+            ("flash_pages_written", "flash_pages_written"),
+            ("page_copies", "page_copies"),
+            ("erases", "erases"),
+        ] {
+            assert_eq!(sum(rows, figure), run[total].as_u64().unwrap(), "{workload} {interval}: {figure}");
+        }
+        let first = &rows[0];
+        let each =
+            first["flash_pages_written"].as_f64().unwrap() / first["ssd_pages_written"].as_f64().unwrap();
+        assert!((first["write_amplification"].as_f64().unwrap() - each).abs() < 1e-9, "{first}");
+        assert_eq!(first["latency_us_mean"].is_null(), ssd.len() == untimed.len(), "{first}");
+        assert!(first["data_chunks_written"].is_null() && first["free_chunks"].is_null(), "{first}");
+        assert_eq!(std::fs::read_to_string(&csv).unwrap().lines().count(), rows.len() + 1);
+        // Looking on changes nothing.
+        let plain = json(&words);
+        assert!(plain["series"].is_null());
+        for figure in ["host_pages_written", "page_copies", "erases", "virtual_seconds", "latency_us"] {
+            assert_eq!(plain[figure], run[figure], "{workload} {interval}: {figure}");
+        }
+    }
+    for (words, said) in [
+        (&["--interval=1s"][..], "no service times"),
+        (&["--interval=9", "--placement=single"], "found with --placement"),
+    ] {
+        let output = elastripe(&[&small[..], &untimed, &["--workload=uniform"], words].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && errors.contains(said), "{words:?}: {errors}");
+    }
+}
+
+#[test]
 fn rows_of_several_runs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let trace = trace(folder.path());

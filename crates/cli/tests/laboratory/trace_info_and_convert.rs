@@ -48,23 +48,31 @@ fn convert_keeps_what_the_format_can_say_and_leaves_nothing_behind_on_errors() {
     let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("t.csv"), TRACE).unwrap();
     std::fs::write(path("bad.csv"), format!("{TRACE}what is this\n")).unwrap();
-    for (to, out) in [("common", "a.csv.zst"), ("spc", "b.spc"), ("msr", "c.csv.gz"), ("fio", "d.log")] {
+    for (to, out) in [
+        ("common", "a.csv.zst"),
+        ("spc", "b.spc"),
+        ("msr", "c.csv.gz"),
+        ("fio", "d.log"),
+        ("common", "e.csv.xz"),
+    ] {
         let output = elastripe(&["trace", "convert", &path("t.csv"), &path(out), "--to", to]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let counts = info(&[&path(out)]);
         assert_eq!(number(&counts, "/requests"), 3, "{to}");
         assert_eq!(number(&counts, "/chunk_writes"), 3, "{to}");
     }
+    assert!(std::fs::read(path("e.csv.xz")).unwrap().starts_with(b"\xfd7zXZ"));
     refused(&["trace", "convert", &path("t.csv"), &path("t.csv")], "--force");
     assert_eq!(std::fs::read_to_string(path("t.csv")).unwrap(), TRACE);
     refused(&["trace", "convert", &path("bad.csv"), &path("new.csv")], "bad.csv:5");
+    refused(&["trace", "convert", &path("t.csv"), &path("new.csv.bz2")], "expected .zst, .gz or .xz");
     refused(&["trace", "convert", &path("t.csv"), "/does/not/exist/out.csv"], "/does/not/exist");
     let mut names: Vec<_> = std::fs::read_dir(scratch.path())
         .unwrap()
         .map(|e| e.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["a.csv.zst", "b.spc", "bad.csv", "c.csv.gz", "d.log", "t.csv"]);
+    assert_eq!(names, ["a.csv.zst", "b.spc", "bad.csv", "c.csv.gz", "d.log", "e.csv.xz", "t.csv"]);
 }
 
 /// The same trace as CSV of its own columns, through a pipe, and packed with xz.

@@ -223,6 +223,11 @@ fn what_a_killed_server_left_is_forgotten_when_its_members_are_gone() {
                 .refused(&["ended without being stopped", "the next start recovers"]);
         }
         MEMBERS.iter().for_each(|member| std::fs::remove_file(rig.path(member)).unwrap());
+        let nothing = rig.run(&["status", "tank"]).code(4).refused(&["no server answers"]);
+        assert!(
+            MEMBERS.iter().all(|member| nothing.err.contains(&format!("/{member}: No such"))),
+            "{nothing:?}"
+        );
         let other =
             ["create", "--scheme", "raid", "--parity", "1", "--file-size", "32MiB", "--name", "other"];
         rig.run(&[&other[..], &["--data", "d0", "d1", "d2"]].concat()).ok();

@@ -34,6 +34,34 @@ fn every_command_has_a_page_with_its_options() {
     rig.run(&["man", "file/below"]).refused(&["file/below"]);
 }
 
+/// A manual of which pages are missing, or are of another release, is worse than none.
+#[test]
+fn pages_are_all_written_or_none() {
+    let rig = Rig::new();
+    std::fs::create_dir_all(rig.path("pages/elastripe-status.1")).unwrap();
+    std::fs::write(rig.path("pages/elastripe-create.1"), "of before").unwrap();
+    rig.run(&["man", "pages"]).refused(&["pages/elastripe-status.1", "found a folder"]);
+    assert_eq!(std::fs::read_dir(rig.path("pages")).unwrap().count(), 2);
+    assert_eq!(std::fs::read(rig.path("pages/elastripe-create.1")).unwrap(), b"of before");
+    // A limit on the size of files stands for a disk that becomes full.
+    if has("bash") {
+        let limited = "trap '' XFSZ; ulimit -f 4; exec \"$0\" man new";
+        let ran = Command::new("bash")
+            .args(["-c", limited, env!("CARGO_BIN_EXE_elastripe")])
+            .current_dir(rig.dir.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert!(ran.status.code() == Some(1) && said.starts_with("elastripe: new: "), "{said}");
+        assert!(!rig.path("new").exists());
+    }
+    std::fs::remove_dir(rig.path("pages/elastripe-status.1")).unwrap();
+    rig.run(&["man", "pages"]).ok();
+    let names = std::fs::read_dir(rig.path("pages")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| name.to_string_lossy().ends_with(".1")));
+    assert!(std::fs::read_to_string(rig.path("pages/elastripe-create.1")).unwrap().contains(".TH"));
+}
+
 #[test]
 fn a_shell_completes_commands_and_options() {
     let rig = Rig::new();

@@ -199,3 +199,25 @@ fn generated_traces_are_tables() {
         assert!(lines.iter().all(|line| line.split(',').count() == 5));
     }
 }
+
+/// A number or size that is none: which option, what was found, what is expected.
+#[test]
+fn values_that_are_none_say_what_is_expected() {
+    let rig = rig();
+    for (words, said) in [
+        (&["create", "--parity=two"][..], "'two' for '--parity <M>': expected a whole number such as 8"),
+        (&["create", "--chunk-size=4096"], "expected a size with its unit, such as 4KiB"),
+        (
+            &["flash", "run", "--spare=much"],
+            "'much' for '--spare <FACTOR>': expected a number such as 2 or 0.5",
+        ),
+        (&["lab", "run", "all", "--jobs=0"], "'0' for '--jobs <N>': expected a whole number from 1 to 1024"),
+        (
+            &["simulate", "--trace=t.csv", "--sweep=queue-depth=1,many"],
+            "'many' for '--queue-depth <N>': expected",
+        ),
+    ] {
+        let ran = rig.run(words).refused(&[said]);
+        assert!(!ran.err.contains("invalid digit") && !ran.err.contains("literal"), "{ran:?}");
+    }
+}

@@ -122,9 +122,22 @@ fn standard_output_gets_the_trace_and_nothing_else() {
     let rig = rig();
     let (words, _) = WRITERS[0];
     run(&rig, WRITERS[0], "plain.csv").ok();
-    let piped = run(&rig, WRITERS[0], "/dev/stdout").ok();
-    assert_eq!(piped.out.as_bytes(), fs::read(rig.path("plain.csv")).unwrap());
-    assert!(piped.err.contains("1000 synthetic requests written"), "{piped:?}");
+    for out in ["/dev/stdout", "-"] {
+        let piped = run(&rig, WRITERS[0], out).ok();
+        assert_eq!(piped.out.as_bytes(), fs::read(rig.path("plain.csv")).unwrap());
+        assert!(piped.err.contains("1000 synthetic requests written"), "{piped:?}");
+    }
+    let piped = run(&rig, WRITERS[1], "-").ok();
+    assert_eq!(piped.out, TRACE);
+    assert!(piped.err.contains("2 requests written") && !rig.path("-").exists(), "{piped:?}");
+    // One after the other into one file.
+    let both = fs::File::create(rig.path("both.csv")).unwrap();
+    for _ in 0..2 {
+        let mut command = rig.command(&["trace", "convert", "trace.csv", "-"]);
+        assert!(command.stdout(both.try_clone().unwrap()).stderr(Stdio::null()).status().unwrap().success());
+    }
+    drop(both);
+    assert_eq!(fs::read_to_string(rig.path("both.csv")).unwrap(), format!("{TRACE}{TRACE}"));
     let file = fs::File::create(rig.path("redirected.csv")).unwrap();
     let mut command = rig.command(&[words, &["/dev/stdout"]].concat());
     assert!(command.stdout(file).stderr(Stdio::null()).status().unwrap().success());

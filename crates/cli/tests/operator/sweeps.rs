@@ -82,6 +82,29 @@ fn two_processes_do_not_mix_their_rows() {
 }
 
 #[test]
+fn a_cell_whose_file_is_gone_is_run_again() {
+    let rig = rig();
+    let grid = [&SIMULATE[..], &["--sweep=queue-depth=1,4", "--compare=raid,eplog"]].concat();
+    rig.run(&grid).ok();
+    let before = lines(&rig, "out/results.csv");
+    let file = rig.path(&format!("out/{}.json", before[1]["cell"]));
+    fs::remove_file(&file).unwrap();
+    let again = rig.run(&grid).ok();
+    assert_eq!(again.err.lines().count(), 1, "one of four is run: {again:?}");
+    assert!(file.exists());
+    let cells = |lines: &[BTreeMap<String, String>]| -> Vec<_> {
+        lines.iter().map(|line| (line["cell"].clone(), line["write_amplification"].clone())).collect()
+    };
+    assert_eq!(cells(&lines(&rig, "out/results.csv")), cells(&before));
+    // What an interruption of that run leaves: the line is there twice.
+    let table = fs::read_to_string(rig.path("out/results.csv")).unwrap();
+    let line = table.lines().nth(2).unwrap();
+    fs::write(rig.path("out/results.csv"), format!("{table}{line}\n")).unwrap();
+    assert_eq!(rig.run(&grid).ok().err, "");
+    assert_eq!(cells(&lines(&rig, "out/results.csv")), cells(&before));
+}
+
+#[test]
 fn parts_of_a_grid_make_the_whole() {
     let rig = rig();
     let grid = [&SIMULATE[..], &["--sweep=queue-depth=1,4,16", "--compare=raid,eplog", "--json"]].concat();

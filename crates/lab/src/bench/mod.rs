@@ -151,7 +151,8 @@ enum WorkloadName {
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {
-    let seconds: f64 = text.parse().map_err(|_| format!("found {text:?}, expected a number of seconds"))?;
+    let seconds: f64 =
+        text.parse().map_err(|_| format!("found {text:?}, expected a number of seconds such as 2"))?;
     if (0.001..=3600.0).contains(&seconds) {
         Ok(seconds)
     } else {

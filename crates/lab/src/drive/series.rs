@@ -219,7 +219,10 @@ impl Series {
         let of_flash = |get: fn(&Counters) -> u64| flash.as_ref().map(get);
         let user = done.chunks_written - self.done.chunks_written;
         let to_ssds = chunks(Stream::Data).zip(chunks(Stream::Parity)).map(|(data, parity)| data + parity);
-        let amplification = to_ssds.filter(|_| user > 0).map(|chunks| float(chunks) / float(user));
+        let of_array = to_ssds.filter(|_| user > 0).map(|chunks| float(chunks) / float(user));
+        // One SSD alone has no array above it.
+        let alone = flash.as_ref().filter(|flash| counted.is_none() && flash.host_pages_written > 0);
+        let amplification = of_array.or(alone.map(Counters::write_amplification));
         let latency =
             |get: fn(&Histogram<u64>) -> f64| (!self.latency.is_empty()).then(|| get(&self.latency) / 1e3);
         let at = |percentile| {

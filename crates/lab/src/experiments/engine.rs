@@ -7,6 +7,7 @@ use super::parity_cache::ParityCache;
 use super::view::Figures;
 use crate::drive::load::Memory;
 use crate::failure::Failure;
+use crate::misuse::in_a_line;
 use crate::number::float;
 use crate::{flash, keys, replay, simulate};
 use block::Lcn;
@@ -91,9 +92,8 @@ fn parse<A: Args + FromArgMatches>(command: &'static str, cell: &Cell) -> Result
     let words = cell.words.iter().cloned().chain(seed);
     let parser = A::augment_args(Command::new(command).no_binary_name(true));
     let wrong = |error: clap::Error| {
-        let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-        Failure::new(format!("{}: {command} {}: {first}", cell.key.grid, cell.words.join(" ")))
+        let (grid, words) = (&cell.key.grid, cell.words.join(" "));
+        Failure::new(format!("{grid}: {command} {words}: {}", in_a_line(&error)))
     };
     let matches = parser.try_get_matches_from(words).map_err(wrong)?;
     A::from_arg_matches(&matches).map_err(wrong)

@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::outfile::OutFile;
 use crate::provenance;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
@@ -169,27 +169,63 @@ impl Folder {
         }
         paths.into_iter().map(|path| read(&path).map(|found| (path, found))).collect()
     }
+}
 
-    /// Takes over a file of another folder; whether it was not here.
-    pub fn take(&self, path: &Path, found: &Found) -> Result<bool, Failure> {
-        let own = self.path.join("cells").join(name(&found.key, &found.inputs, &found.build));
-        match read(&own) {
-            Ok(other) if other.figures == found.figures => return Ok(false),
-            Ok(_) => {
+/// Cells of other folders on their way into one: first compared, then copied.
+#[derive(Debug)]
+pub struct Merging {
+    into: PathBuf,
+    /// Cells that are not there, by the names of their files: where they are, and what they came to.
+    new: BTreeMap<String, (PathBuf, Figures)>,
+    known: usize,
+}
+
+impl Merging {
+    /// Into this folder, which is not made before all were compared.
+    pub fn into(folder: &Path) -> Self {
+        Self { into: folder.to_path_buf(), new: BTreeMap::new(), known: 0 }
+    }
+
+    /// A cell that is wanted, unless it is there already.
+    ///
+    /// # Errors
+    /// It came to other figures there, or in another folder.
+    pub fn add(&mut self, path: PathBuf, found: Found) -> Result<(), Failure> {
+        let name = name(&found.key, &found.inputs, &found.build);
+        let own = self.into.join("cells").join(&name);
+        let other = match (self.new.get(&name), read(&own)) {
+            (Some((other, figures)), _) => Some((other.clone(), figures.clone())),
+            (None, Ok(there)) => Some((own, there.figures)),
+            (None, Err(_)) if !own.exists() => None,
+            (None, Err(failure)) => return Err(failure),
+        };
+        match other {
+            None => {
+                self.new.insert(name, (path, found.figures));
+            }
+            Some((_, figures)) if figures == found.figures => self.known += 1,
+            Some((other, _)) => {
                 return Err(Failure::new(format!(
                     "{}: found other figures than in {}, expected the same of the same inputs ({}; {})",
                     path.display(),
-                    own.display(),
+                    other.display(),
                     found.key,
                     found.inputs
                 )));
             }
-            Err(_) if !own.exists() => {}
-            Err(failure) => return Err(failure),
         }
-        let bytes = fs::read(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-        OutFile::new("", &own)?.write_bytes(&bytes)?;
-        Ok(true)
+        Ok(())
+    }
+
+    /// Copies what is not there; how many these are, and how many were there.
+    pub fn copy(self) -> Result<(usize, usize), Failure> {
+        let folder = Folder::make(&self.into)?;
+        for (name, (path, _)) in &self.new {
+            let bytes =
+                fs::read(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+            OutFile::new("", &folder.path.join("cells").join(name))?.write_bytes(&bytes)?;
+        }
+        Ok((self.new.len(), self.known))
     }
 }
 

@@ -33,7 +33,7 @@ use cells::{Cell, cells, grids_over};
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use declare::Experiment;
-use folder::Folder;
+use folder::{Folder, Merging};
 use node::output;
 use report::Report;
 use scale::Scale;
@@ -313,13 +313,14 @@ fn run_cells(arguments: &RunArguments) -> Result<Exit, Failure> {
 
 fn merge(arguments: &MergeArguments) -> Result<Exit, Failure> {
     let sources = arguments.folders.iter().map(|path| Folder::open(path)).collect::<Result<Vec<_>, _>>()?;
-    let folder = Folder::make(&arguments.out)?;
-    let (mut taken, mut known) = (0, 0);
+    // All are compared before one is copied: a refusal leaves the folder as it was.
+    let mut merging = Merging::into(&arguments.out);
     for source in &sources {
         for (path, found) in source.all()? {
-            if folder.take(&path, &found)? { taken += 1 } else { known += 1 }
+            merging.add(path, found)?;
         }
     }
+    let (taken, known) = merging.copy()?;
     output::line(format_args!("{taken} cells taken over, {known} were there: {}", arguments.out.display()));
     Ok(0)
 }

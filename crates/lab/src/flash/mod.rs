@@ -4,10 +4,12 @@ pub mod config;
 mod picture;
 mod placed;
 mod report;
+mod rows;
 mod workload;
 
 use crate::Exit;
 use crate::drive::load::Memory;
+use crate::drive::series::{Row, SeriesOptions};
 use crate::failure::Failure;
 use crate::given::Given;
 use crate::number::{count, float};
@@ -21,6 +23,7 @@ use hdrhistogram::Histogram;
 use node::output;
 use report::Report;
 pub use report::config_json;
+use rows::Rows;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use workload::{Replayed, Source};
@@ -86,6 +89,8 @@ pub(crate) struct RunArguments {
     /// Recount everything from the arrays at the end: laws of conservation.
     #[arg(long)]
     check: bool,
+    #[command(flatten)]
+    rows: SeriesOptions,
     #[command(flatten)]
     plot: PlotOptions,
     /// Print JSON.
@@ -164,6 +169,11 @@ pub fn presets_json() -> String {
 impl RunArguments {
     fn checked_config(&self) -> Result<SsdConfig, Failure> {
         let config = self.device.config(self.seed)?;
+        if self.placed.placement.is_some() && self.rows.interval.is_some() {
+            return Err(Failure::new(
+                "--interval: found with --placement, which has one count for all of it",
+            ));
+        }
         if config.slc.is_some() && self.parity_writes == 0.0 {
             return Err(Failure::new(
                 "--slc-cap: found no parity among the writes, which alone is written in SLC mode; add --parity-writes",
@@ -193,9 +203,9 @@ fn written(
     shown: Shown<'_>,
 ) -> Result<Written, Failure> {
     check_flash(&config, 1, "--logical-size")?;
+    arguments.rows.check()?;
     let mut ssd = Ssd::new(config)?;
-    let mut latencies =
-        Histogram::<u64>::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid");
+    let mut latencies = latencies();
     let mut note = |latency_ns: u64| latencies.saturating_record(latency_ns.max(1));
     let mut queue = Queue::new(arguments.queue_depth);
     let measured = match &arguments.workload {
@@ -210,20 +220,27 @@ fn written(
                 Some(memory) => Replayed::of(memory.requests.iter().copied().map(Ok), path, &ssd)?,
                 None => Replayed::load(path, &ssd)?,
             };
-            let lengths = (arguments.warmup, arguments.drive_writes);
-            replayed.run(lengths, &mut ssd, &mut queue, &mut note, shown)?
+            replayed.run(arguments, &mut ssd, &mut queue, &mut note, shown)?
         }
     };
     if arguments.check {
         ssd.check().map_err(|broken| Failure::new(format!("a law of conservation is broken: {broken}")))?;
     }
+    if let Some(rows) = &measured.rows {
+        arguments.rows.keep(rows)?;
+    }
     Ok(Written { ssd, measured, latencies })
+}
+
+fn latencies() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3).expect("these bounds are valid")
 }
 
 /// What the counted part of a run took.
 struct Measured {
     cpu_seconds: f64,
     virtual_ns: u64,
+    rows: Option<Vec<Row>>,
 }
 
 fn random(
@@ -256,11 +273,24 @@ fn random(
         slice()?;
     }
     let (cpu_before, time_before) = (cpu_seconds(), queue.now_ns());
-    while run.step(ssd, SLICE_PAGES, queue, &mut *note)? {
+    let mut rows = Rows::begin(arguments.rows.interval, ssd, time_before)?;
+    loop {
+        // A request is a page.
+        let pages = rows.requests_left(ssd.counters().host_pages_written, SLICE_PAGES);
+        let note = |latency_ns| {
+            note(latency_ns);
+            rows.note(latency_ns);
+        };
+        if !run.step(ssd, pages, queue, note)? {
+            break;
+        }
+        rows.look(ssd.counters().host_pages_written, ssd, queue.now_ns())?;
         slice()?;
     }
+    let requests = ssd.counters().host_pages_written;
     Ok(Measured {
         cpu_seconds: cpu_seconds() - cpu_before,
         virtual_ns: queue.end_ns().saturating_sub(time_before),
+        rows: rows.finish(requests, ssd, queue.end_ns())?,
     })
 }

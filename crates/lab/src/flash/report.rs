@@ -3,6 +3,7 @@
 use super::config::{frontier_name, gc_name, levelling_name, streams_name};
 use super::workload::Source;
 use super::{Measured, RunArguments};
+use crate::drive::series::rows_json;
 use crate::provenance;
 use flash::{DeviceConfig, GcPolicy, Pattern, SlcCap, Ssd, SsdConfig, presets, theory};
 use hdrhistogram::Histogram;
@@ -49,7 +50,7 @@ impl Report<'_> {
         let wear = self.ssd.wear();
         let (slc_blocks, slc_cap) = self.ssd.slc_blocks();
         let ratio = self.arguments.device.stress_ratio;
-        json!({
+        let mut json = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "provenance": provenance::json(),
             "seed": self.arguments.seed,
@@ -94,7 +95,9 @@ impl Report<'_> {
             "latency_us": self.latencies_json(),
             "virtual_seconds": self.ssd.config().timing.map(|_| self.measured.virtual_ns as f64 / 1e9),
             "host_pages_written_per_virtual_second": self.throughput(),
-        })
+        });
+        json["series"] = rows_json(self.measured.rows.as_deref());
+        json
     }
 
     fn throughput(&self) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! What is written to the SSD: a random pattern, or a block trace.
 
-use super::{Measured, cpu_seconds};
+use super::{Measured, Rows, RunArguments, cpu_seconds};
 use crate::failure::Failure;
 use crate::watch::Shown;
 use flash::{Pattern, Queue, Ssd, Tag};
@@ -77,13 +77,14 @@ impl Replayed {
     /// takes; each at least to the end of the request that reaches it.
     pub fn run(
         &self,
-        (warmup, drive_writes): (f64, f64),
+        arguments: &RunArguments,
         ssd: &mut Ssd,
         queue: &mut Queue,
         note: &mut impl FnMut(u64),
         shown: Shown<'_>,
     ) -> Result<Measured, Failure> {
         let pages = ssd.logical_pages();
+        let RunArguments { warmup, drive_writes, .. } = *arguments;
         for (name, value) in [("--warmup", warmup), ("--drive-writes", drive_writes)] {
             if !(0.0..=1e6).contains(&value) {
                 return Err(Failure::new(format!("{name}: found {value}, expected 0 to 1000000")));
@@ -98,25 +99,34 @@ impl Replayed {
             let now_ns = queue.enter();
             queue.leave(ssd.write(page, 1, Tag::Data(0), now_ns)?);
         }
-        let mut place = self.replay((0, share(warmup)), ssd, queue, &mut |_| (), (shown, pages))?;
+        let mut place = self.replay((0, share(warmup)), ssd, queue, &mut |_, _, _| Ok(()), (shown, pages))?;
         ssd.reset_counters();
         let (cpu_before, time_before) = (cpu_seconds(), queue.now_ns());
         let before = pages.saturating_add(share(warmup));
-        place = self.replay((place, share(drive_writes)), ssd, queue, note, (shown, before))?;
+        let (mut rows, mut requests) = (Rows::begin(arguments.rows.interval, ssd, time_before)?, 0);
+        let mut ended = |latency_ns: u64, ssd: &Ssd, now_ns: u64| {
+            note(latency_ns);
+            rows.note(latency_ns);
+            requests += 1;
+            rows.look(requests, ssd, now_ns)
+        };
+        place = self.replay((place, share(drive_writes)), ssd, queue, &mut ended, (shown, before))?;
         debug_assert!(place < self.requests.len());
         Ok(Measured {
             cpu_seconds: cpu_seconds() - cpu_before,
             virtual_ns: queue.end_ns().saturating_sub(time_before),
+            rows: rows.finish(requests, ssd, queue.end_ns())?,
         })
     }
 
-    /// Replays from request `place` on until so many pages are written; where it stopped.
+    /// Replays from request `place` on until so many pages are written; where it stopped. `ended` is told of
+    /// each request its latency, and how the SSD and the clock are then.
     fn replay(
         &self,
         (mut place, pages): (usize, u64),
         ssd: &mut Ssd,
         queue: &mut Queue,
-        note: &mut impl FnMut(u64),
+        ended: &mut impl FnMut(u64, &Ssd, u64) -> Result<(), Failure>,
         (shown, before): (Shown<'_>, u64),
     ) -> Result<usize, Failure> {
         let mut written = 0;
@@ -134,7 +144,7 @@ impl Replayed {
                 Op::Flush => ssd.flush(now_ns),
             };
             queue.leave(end_ns);
-            note(end_ns - now_ns);
+            ended(end_ns - now_ns, ssd, queue.now_ns())?;
             place = (place + 1) % self.requests.len();
         }
         debug_assert!(self.pages_written > 0, "else it would not end");

@@ -2,6 +2,7 @@
 
 use super::Arguments;
 use crate::failure::Failure;
+use crate::misuse::in_a_line;
 use clap::{Args as _, Command, FromArgMatches as _};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -94,12 +95,7 @@ fn cell(axes: &[Axis], line: &[OsString], index: usize) -> Result<Cell, Failure>
     let mut arguments = command
         .try_get_matches_from(words)
         .and_then(|matches| Arguments::from_arg_matches(&matches))
-        .map_err(|error| {
-            let text = error.to_string();
-            let first =
-                text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            Failure::new(format!("--sweep: {first}"))
-        })?;
+        .map_err(|error| Failure::new(format!("--sweep: {}", in_a_line(&error))))?;
     if let Some(at) = axes.iter().position(|axis| axis.option == "trace") {
         arguments.trace.traces = vec![PathBuf::from(&values[at])];
     }

@@ -108,10 +108,11 @@ impl Store {
                     continue;
                 }
                 let key = line.cells[0].clone();
-                if table == path {
-                    own.push(key.clone());
-                }
+                // A cell whose file was gone has two lines, if the run that made it anew was interrupted.
                 if lines.insert(key.clone(), line).is_none() {
+                    if table == path {
+                        own.push(key.clone());
+                    }
                     order.push(key);
                 }
             }
@@ -123,15 +124,19 @@ impl Store {
         Ok(Self { folder: folder.to_path_buf(), path, header, options, file, lines, order, _lock: lock })
     }
 
-    /// What is known of a cell.
+    /// What is known of a cell: nothing if somebody deleted its file.
     pub fn known(&self, key: &str) -> Option<Figures> {
-        self.lines.get(key).map(|line| line.figures.clone())
+        let line = self.lines.get(key).filter(|_| self.file_of(key).exists());
+        line.map(|line| line.figures.clone())
+    }
+
+    fn file_of(&self, key: &str) -> PathBuf {
+        self.folder.join(format!("{key}.json"))
     }
 
     /// A finished cell: its JSON first, so that a line in the table means that both are there.
     pub fn add(&mut self, key: &str, cell: &Cell, json: &Value, figures: &Figures) -> Result<(), Failure> {
-        OutFile::new("", &self.folder.join(format!("{key}.json")))?
-            .write_bytes(format!("{json:#}\n").as_bytes())?;
+        OutFile::new("", &self.file_of(key))?.write_bytes(format!("{json:#}\n").as_bytes())?;
         let hash = json.pointer("/config/trace/hash").and_then(Value::as_str).unwrap_or_default();
         let mut cells = vec![key.to_owned()];
         cells.extend(self.options.iter().map(|name| option(&cell.arguments, name)));

@@ -172,7 +172,8 @@ pub fn parse_auto_size(text: &str) -> Result<AutoSize, String> {
 
 /// How many times faster than recorded.
 pub fn parse_speed(text: &str) -> Result<f64, String> {
-    let speed: f64 = text.parse().map_err(|_| format!("found {text:?}, expected a number"))?;
+    let speed: f64 =
+        text.parse().map_err(|_| format!("found {text:?}, expected a number such as 2 or 0.5"))?;
     if (1e-6..=1e9).contains(&speed) {
         Ok(speed)
     } else {

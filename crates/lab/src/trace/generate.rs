@@ -27,7 +27,7 @@ pub struct Arguments {
     /// Overwrite the output.
     #[arg(long)]
     force: bool,
-    /// File to write, in the common form; `.zst` and `.gz` are compressed.
+    /// File to write, in the common form; `.zst`, `.gz` and `.xz` are compressed, `-` is standard output.
     out: PathBuf,
 }
 
@@ -42,14 +42,14 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let label = *generator.label();
     let solution = generator.solution();
     let out = arguments.out.display();
-    let (summary, said) =
-        write_whole(&arguments.out, OutputFormat::Common, arguments.force, |mut writer| {
-            writer.label(&label, &solution);
-            for request in &mut generator {
-                writer.write(&request)?;
-            }
-            Ok(writer.finish()?)
-        })?;
+    let written = write_whole(&arguments.out, OutputFormat::Common, arguments.force, |mut writer| {
+        writer.label(&label, &solution);
+        for request in &mut generator {
+            writer.write(&request)?;
+        }
+        Ok(writer.finish()?)
+    })?;
+    let Some((summary, said)) = written else { return Ok(0) };
     said.line(format_args!(
         "{out}: {} synthetic requests written: {}, seed {}",
         summary.written_count,

@@ -107,7 +107,7 @@ pub fn write(
 ) -> Result<WriteSummary, Failure> {
     let format = parse_output_format(format).map_err(|error| Failure::new(format!("format: {error}")))?;
     shown.begin("write", u64::try_from(requests.len())?)?;
-    let (summary, _) = write_whole(path, format, force, |mut writer| {
+    let written = write_whole(path, format, force, |mut writer| {
         for label in labels.iter().filter_map(|line| Label::parse(line.as_bytes())) {
             writer.label(&label, "");
         }
@@ -119,7 +119,8 @@ pub fn write(
         }
         Ok(writer.finish()?)
     })?;
-    Ok(summary)
+    let nobody = || Failure::new(format!("{}: nobody reads it any more", path.display()));
+    written.map(|(summary, _)| summary).ok_or_else(nobody)
 }
 
 /// What the papers print of a trace.

@@ -13,7 +13,12 @@ use node::output;
 use node::units::parse_size;
 use serde_json::{Value, json};
 use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use trace::{
     Columns, Compression, DevMode, Format, Label, OutputFormat, ReadOptions, SkipPolicy, Stats,
     StatsCollector, StatsOptions, TraceReader, TraceSequence, TraceWriter, WriteSummary, compare, convert,
@@ -30,7 +35,7 @@ pub struct Arguments {
 enum TraceCommand {
     /// Count what the papers print of a trace: writes, sizes, randomness, working set, update ratio.
     Info(InfoArguments),
-    /// Write a trace in another format; `.zst` and `.gz` are compressed.
+    /// Write a trace in another format; `.zst`, `.gz` and `.xz` are compressed, `-` is standard output.
     Convert(ConvertArguments),
     /// Write a synthetic trace: the WAS paper's own, a stand-in for one of the papers' traces, Zipf or
     /// uniform.
@@ -217,10 +222,11 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
     let labels = labels(traces, &options)?;
     let mut requests = TraceSequence::open(&named(traces), &options)?;
     let mut labelled = true;
-    let (summary, said) = write_whole(out, arguments.to, arguments.force, |mut writer| {
+    let written = write_whole(out, arguments.to, arguments.force, |mut writer| {
         labelled = labels.iter().all(|label| writer.label(label, ""));
         Ok(convert(&mut requests, writer)?)
     })?;
+    let Some((summary, said)) = written else { return Ok(0) };
     said.line(format_args!(
         "{}: {} requests written, {} left out",
         out.display(),
@@ -236,25 +242,61 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
     Ok(0)
 }
 
-/// Writes a trace whole or not at all, or through a device; what is said of it goes where the trace does not.
+/// Writes a trace whole or not at all, or through a device, which standard output (`-`) counts as; what is
+/// said of it goes where the trace does not. Nothing if nobody reads the rest of a pipe.
 fn write_whole(
     out: &Path,
     format: OutputFormat,
     force: bool,
     write: impl FnOnce(TraceWriter) -> Result<WriteSummary, Failure>,
-) -> Result<(WriteSummary, Said), Failure> {
-    let file = OutFile::new("", out)?;
-    if file.overwrites() && !force {
-        return Err(Failure::new(format!(
-            "{}: exists; name another file, or overwrite it with --force",
-            out.display()
-        )));
+) -> Result<Option<(WriteSummary, Said)>, Failure> {
+    let compression = Compression::of_path(out)?;
+    let is_dash = out.as_os_str() == "-";
+    let name = if is_dash { "standard output".to_owned() } else { out.display().to_string() };
+    let is_closed = Arc::new(AtomicBool::new(false));
+    let write = |file: File| {
+        let output = Piped { file, is_closed: Arc::clone(&is_closed) };
+        write(TraceWriter::new(&name, Box::new(output), format, compression)?)
+    };
+    let (said, result) = if is_dash {
+        // The open file itself: others may go on behind what is written now.
+        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+        (Said::ToStandardError, write(stdout.into()))
+    } else {
+        let file = OutFile::new("", out)?;
+        if file.overwrites() && !force {
+            return Err(Failure::new(format!(
+                "{}: exists; name another file, or overwrite it with --force",
+                out.display()
+            )));
+        }
+        let said = if file.is_stdout() { Said::ToStandardError } else { Said::ToStandardOutput };
+        (said, file.write(write))
+    };
+    match result {
+        Err(_) if said == Said::ToStandardError && is_closed.load(Ordering::Relaxed) => Ok(None),
+        result => Ok(Some((result?, said))),
     }
-    let said = if file.is_stdout() { Said::ToStandardError } else { Said::ToStandardOutput };
-    let name = out.display().to_string();
-    let summary = file
-        .write(|file| write(TraceWriter::new(&name, Box::new(file), format, Compression::of_path(out))?))?;
-    Ok((summary, said))
+}
+
+/// A file that notes that it is a pipe which nobody reads any more.
+struct Piped {
+    file: File,
+    is_closed: Arc<AtomicBool>,
+}
+
+impl Write for Piped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).inspect_err(|error| {
+            if error.kind() == ErrorKind::BrokenPipe {
+                self.is_closed.store(true, Ordering::Relaxed);
+            }
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
 }
 
 /// Where lines about a trace go that was written.

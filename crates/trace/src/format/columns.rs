@@ -138,6 +138,7 @@ impl Parser {
 
     fn request(&mut self, line: &[u8], separator: u8) -> Result<Request, LineFault> {
         let mut request = Request { time_us: 0, dev: 0, op: Op::Read, offset_bytes: 0, length_bytes: 0 };
+        let (mut offset, mut length) = (Ok(0), Ok(0));
         let mut fields = line
             .split(|&byte| byte == separator)
             .filter(|field| separator != b' ' || !field.is_empty())
@@ -154,11 +155,15 @@ impl Parser {
                     request.time_us = ns.saturating_sub(first_ns) / 1000;
                 }
                 Column::Op => request.op = op(field)?,
-                Column::Start(unit) => request.offset_bytes = scaled("address", field, unit)?,
-                Column::Length(unit) => request.length_bytes = scaled("length", field, unit)?,
+                Column::Start(unit) => offset = scaled("address", field, unit),
+                Column::Length(unit) => length = scaled("length", field, unit),
                 Column::Dev => request.dev = small("dev", field, u32::MAX, "a number below 2^32")?,
                 Column::Ignored => {}
             }
+        }
+        // Of a flush neither counts, whatever stands there.
+        if request.op != Op::Flush {
+            (request.offset_bytes, request.length_bytes) = (offset?, length?);
         }
         Ok(request)
     }
@@ -235,6 +240,8 @@ mod tests {
             read("ts_ms,op,block,blocks", &["1.25;W;0;1", "2.5;W;0;1"]),
             [write(0, 0, 0, 4096), write(1250, 0, 0, 4096)]
         );
+        let flush = Request { op: Op::Flush, ..write(0, 0, 0, 0) };
+        assert_eq!(read("op,lba,sectors", &["F,,", "flush,-1,99999999999999999999"]), [flush, flush]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::CommandLine;
 use crate::commands::Command;
 use clap::{CommandFactory, FromArgMatches};
 use lab::failure::{EXIT_MISUSED, Failure};
+use lab::misuse::in_a_line;
 use node::called::recorded;
 use node::control::run_dir;
 use node::serve::Address;
@@ -60,8 +61,7 @@ fn with_settings(settings: &Settings, arguments: &Arguments) -> Result<Arguments
     let mut words = settings.words(but);
     words.iter_mut().filter(|word| *word == "--ublk").for_each(|word| word.push_str("=auto"));
     again(&words).map_err(|error| {
-        let text = error.to_string();
-        let why = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let why = in_a_line(&error);
         Failure::new(format!("{}: {why}", settings.path.display())).with_exit(EXIT_MISUSED)
     })
 }
