@@ -173,8 +173,10 @@ pub enum NotBack {
     /// It belongs to something else.
     #[error("its superblock is of another array, shard or place")]
     Other,
-    /// It was replaced.
-    #[error("the member was replaced meanwhile: its serial number is {found}, the member's is {expected}")]
+    /// It was replaced, or a start found its device truncated.
+    #[error(
+        "the member was replaced meanwhile, or a start found its device truncated: its serial number is {found}, the member's is {expected}"
+    )]
     Serial {
         /// Of the device.
         found: u32,

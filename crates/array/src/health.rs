@@ -279,6 +279,12 @@ impl Health {
         self.config_seq += 1;
     }
 
+    /// No device holds the place any more, and none gets the number that it has now; it is above `before`.
+    pub fn disown(&mut self, dev: DevIndex, before: u32) {
+        let highest = self.members.iter().map(|member| member.serial).fold(before, u32::max);
+        self.members[dev.index()].serial = highest.saturating_add(1);
+    }
+
     /// The rebuild is complete.
     pub fn finish_rebuild(&mut self, dev: DevIndex) {
         let member = &mut self.members[dev.index()];

@@ -300,6 +300,10 @@ planted!(
     ReturnUnchecked,
     /// A device that comes back counts as having all that was written since it left.
     TrustReturned,
+    /// A member that a start left out as its device was too short comes back by what it missed.
+    MaimedComesBack,
+    /// That a member was left out as its device was too short is on disk only when the start has ended.
+    MaimedToldLate,
     /// What is known durable is on all members that are away, whenever they left.
     AwayHasDurable,
     /// What was planned while a member was out of service counts as written to it when it is back.

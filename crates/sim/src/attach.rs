@@ -40,6 +40,7 @@ impl Machine {
             succeeded.push(by_shelf);
         }
         self.place_shelf(&succeeded)?;
+        self.note_maimed(&mut arrangements);
         for dev in 0..self.member_count() {
             let is_member = |of: &Arrangement| of.places[usize::from(dev)].is_some();
             self.world.change().set_present(dev, arrangements.iter().any(is_member));
@@ -87,7 +88,8 @@ impl Machine {
             let standing = self.standing[usize::from(dev)];
             let may_be_absent = self.suspects.contains(&dev) && !self.is_split();
             let absent = standing.lost || (may_be_absent && self.rng.chance(1, 6));
-            if !absent && self.has_superblock(self.world.look().disk(dev).view(), dev) {
+            if !absent && !self.is_short(dev) && self.has_superblock(self.world.look().disk(dev).view(), dev)
+            {
                 plugged.push(Plugged { dev, is_stale: false, image: None, is_shelf: false });
             }
             // A disk that left the array earlier is plugged in again, perhaps in addition.

@@ -185,6 +185,16 @@ impl Disk {
         *place = Some(Rc::new(mixed));
     }
 
+    /// What is stored from a block on is gone, cached or not, and reads as zeros.
+    pub fn cut_short(&mut self, end: usize) {
+        for image in [&mut self.durable, &mut self.view] {
+            image.iter_mut().skip(end).for_each(|place| *place = None);
+        }
+        for cached in &mut self.cached {
+            cached.blocks.truncate(end.saturating_sub(cached.first));
+        }
+    }
+
     /// Flips one bit of what is stored (bit rot, or a misdirected write's damage).
     pub fn flip(&mut self, offset_bytes: u64, bit: u32) {
         let at = offset_bytes as usize / BLOCK_BYTES;

@@ -94,9 +94,10 @@ pub fn replay_command(seed: u64, pinned: Pinned) -> String {
     let succeeds = if pinned.succeeds { " --succeeds" } else { "" };
     let hangs = if pinned.hangs { " --hangs" } else { "" };
     let grows = if pinned.grows { " --grows" } else { "" };
+    let maims = if pinned.maims { " --maims" } else { "" };
     let shards = pinned.shards.map(|shards| format!(" --shards {shards}")).unwrap_or_default();
     format!(
-        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{shards}{scarce}{blackouts}{ruin}{rot}{returns}{succeeds}{hangs}{grows} --verbose"
+        "cargo run --release -p elastripe-sim -- --seed {seed}{scheme}{shards}{scarce}{blackouts}{ruin}{rot}{returns}{succeeds}{hangs}{grows}{maims} --verbose"
     )
 }
 

@@ -22,6 +22,7 @@
 //! | bit rot | bits of what is stored flip, anywhere on the device, metadata included, or in every block of an area of metadata |
 //! | stale device | a device that left the array is plugged in again, alone or beside its replacement |
 //! | return | a device that left is taken back with what is on it, and must be whole when it has what it missed |
+//! | cut short | while power is off a device loses its end; a start that sees it leaves it out; it has its length again later, zeros where its end was, and then it is as good as a new one, not what it was |
 //!
 //! **The promise.** A device that hangs, fails an operation, is lost, writes elsewhere, rots or comes back
 //! stale is *suspect* from then on, until it has been replaced and rebuilt, or, if it was hurt but stayed in
@@ -62,9 +63,10 @@
 //! `disk` a device's cache and what survives; `world` operations, delays, faults, devices that do not answer;
 //! `trap` faults that wait;
 //! `port` the devices as a shard has them; `attach` which of them are there at a start; `oracle` what a
-//! sector may hold; `rot` damage to what is stored, and when it counts as made good; `ruin` damage beyond
-//! the promise; `swarm` what is drawn from the seed; `machine` power on and off; `life` one world from its
-//! seed to its end; `fleet` the shards side by side; `session` requests; `check` invariants at rest;
+//! sector may hold; `rot` damage to what is stored, and when it counts as made good; `maim` devices that are
+//! cut short; `ruin` damage beyond the promise; `swarm` what is drawn from the seed; `machine` power on and
+//! off; `life` one world from its seed to its end; `fleet` the shards side by side; `session` requests;
+//! `check` invariants at rest;
 //! `explore` many worlds; `script` power cuts at every operation of a small plan; `course` which parts of a
 //! world happen, `simpler` what can be made simpler about one, `shrink` the smallest world that still
 //! fails.
@@ -79,6 +81,7 @@ mod fleet;
 mod growth;
 mod life;
 mod machine;
+mod maim;
 mod oracle;
 mod parts;
 mod port;

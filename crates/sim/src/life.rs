@@ -73,7 +73,7 @@ impl Machine {
     /// A last start without power cuts: everything is read and checked, then the array stops in order and
     /// starts clean.
     pub fn finale(&mut self) -> Result<(), Violation> {
-        (self.swarm.rotting, self.swarm.succeeds) = (false, false);
+        (self.swarm.rotting, self.swarm.succeeds, self.swarm.odds.cut_short) = (false, false, 0);
         let (shards, _) = loop {
             if let Some(started) = self.assemble(false)? {
                 break started.into_iter().unzip::<_, _, Vec<Shard>, Vec<RecoveryReport>>();

@@ -85,6 +85,19 @@ pub(crate) enum Hurt {
     Anything,
 }
 
+/// A device that was cut short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stump {
+    /// It is too short still.
+    pub is_short: bool,
+    /// No start has tried the array since.
+    pub is_unseen: bool,
+    /// To all shards it was in service then, and only starts that saw it short can have changed that.
+    pub was_in_service: bool,
+    /// The array has started without it.
+    pub is_told: bool,
+}
+
 /// Devices that may be hurt, failed, or missing: never more than the code tolerates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Standing {
@@ -101,6 +114,8 @@ pub(crate) struct Standing {
     pub lost: bool,
     /// Shards that have gone on without what is on it: a bit each.
     pub excluded: u64,
+    /// It was cut short.
+    pub stump: Option<Stump>,
 }
 
 impl Standing {
@@ -509,6 +524,7 @@ impl Machine {
         &mut self,
         recrash: bool,
     ) -> Result<Option<Vec<(Shard, RecoveryReport)>>, Violation> {
+        self.cut_short_or_mend();
         let arrangements = self.attach()?;
         if recrash {
             let events = self.rng.below(400 * u64::from(self.shard_count()));
@@ -531,6 +547,7 @@ impl Machine {
             let Some(one) = self.assemble_shard(shard, arrangement, nonce)? else { return Ok(None) };
             started.push(one);
         }
+        self.note_started(&arrangements);
         self.forget_rounds();
         Ok(Some(started))
     }
@@ -598,6 +615,9 @@ impl Machine {
                 let (mut array, _) = result.map_err(|e| violation!("assembly failed: {e}"))?;
                 self.note_who_is_out(shard, array.engine().health());
             }
+        }
+        if !self.world.look().is_crashed() {
+            self.note_started(&arrangements);
         }
         self.power_off();
         Ok(())

@@ -22,6 +22,7 @@ elastripe-sim --worlds N [--from S] [--scheme ..] [...]       explore so many wo
   --succeeds     members that work get successors over and over
   --hangs        most faults are devices that do not answer, or late
   --grows        the devices become larger before most sessions, and the array grows
+  --maims        devices lose their ends before every other start
   --keep LIST    with --seed: only these parts of the world, as --shrink prints them
   --with LIST    with --seed: simpler than drawn, as --shrink prints it
   --threads N    threads, all cores by default
@@ -96,6 +97,7 @@ fn parse(mut args: impl Iterator<Item = String>) -> Result<Args, String> {
             "--succeeds" => parsed.pinned.succeeds = true,
             "--hangs" => parsed.pinned.hangs = true,
             "--grows" => parsed.pinned.grows = true,
+            "--maims" => parsed.pinned.maims = true,
             "--scarce" => {
                 let value = args.next().ok_or("--scarce needs a name")?;
                 let scarce = Scarce::ALL.iter().find(|(name, _)| *name == value);

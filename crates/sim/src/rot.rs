@@ -169,7 +169,7 @@ impl Machine {
         self.say(|| format!("device {dev} is whole again"));
         self.suspects.remove(&dev);
         let standing = &mut self.standing[usize::from(dev)];
-        (standing.tainted, standing.hurt) = (false, Hurt::Nothing);
+        (standing.tainted, standing.hurt, standing.stump) = (false, Hurt::Nothing, None);
         self.outcome.healed += 1;
         if self.swarm.rotting && self.swarm.crashes && !self.ruined && self.rng.chance(1, 2) {
             // Before anything else makes what was mended unnecessary.

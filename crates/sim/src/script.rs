@@ -52,7 +52,7 @@ pub struct Cut {
 
 impl Cut {
     /// None while the script runs; then nothing that was not flushed is left.
-    const NONE: Self =
+    pub(crate) const NONE: Self =
         Self { after: u64::MAX / 2, again: None, without: None, tear: Tear::LoseAll, lost: None };
 }
 
@@ -257,7 +257,7 @@ impl Script {
 
     /// The same; and how many units garbage collection chose before power failed.
     fn run_counting(&self, cut: Cut) -> Result<(u64, u64), Violation> {
-        let (mut machine, events, collected) = self.cut_short(cut)?;
+        let (mut machine, events, collected) = self.stopped_by(cut)?;
         if let Some(again) = cut.again {
             machine.cut_assembly(again, cut.without)?;
         }
@@ -270,7 +270,7 @@ impl Script {
 
     /// Runs the script until power has failed, and a device is lost with it: the machine then, the operations
     /// that began or ended, and the units that garbage collection chose.
-    fn cut_short(&self, cut: Cut) -> Result<(Machine, u64, u64), Violation> {
+    pub(crate) fn stopped_by(&self, cut: Cut) -> Result<(Machine, u64, u64), Violation> {
         // Scripts of different lengths differ in what they draw, too.
         let length = u64::try_from(self.groups.len()).unwrap_or(0) << 52;
         let lost = u64::from(cut.lost.unwrap_or(999)) << 40;
@@ -363,7 +363,7 @@ impl Script {
         let events = self.run(Cut::NONE)?;
         for after in 0..=events {
             let cut = Cut { after, tear: Tear::KeepAll, ..Cut::NONE };
-            let (mut machine, ..) = self.cut_short(cut)?;
+            let (mut machine, ..) = self.stopped_by(cut)?;
             machine.lose(dev);
             make_whole(&mut machine, Step::Replace)
                 .and_then(|()| machine.finale())
@@ -376,7 +376,7 @@ impl Script {
     /// that, each in turn. How many worlds that were.
     pub fn every_copy_put_back(&self) -> Result<u64, Violation> {
         for dev in 0..self.member_count() {
-            let (mut machine, ..) = self.cut_short(Cut::NONE)?;
+            let (mut machine, ..) = self.stopped_by(Cut::NONE)?;
             let before = machine.world.look().disk(dev).durable().clone();
             make_whole(&mut machine, Step::Write { first: 0, count: CHUNK, durable: true })?;
             machine.put_back(dev, before);
@@ -398,7 +398,7 @@ impl Script {
 }
 
 /// The array starts, and is made whole in one way or another.
-fn make_whole(machine: &mut Machine, step: Step) -> Result<(), Violation> {
+pub(crate) fn make_whole(machine: &mut Machine, step: Step) -> Result<(), Violation> {
     let shards = machine.power_on()?;
     let mut session = Session::new(machine, shards);
     session.play(step);

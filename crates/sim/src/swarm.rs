@@ -1,6 +1,10 @@
 //! What one world looks like: every choice drawn from the seed, so that unusual combinations come up (swarm
 //! testing).
 
+mod mix;
+
+pub use mix::{Chosen, Mix, Unit};
+
 use crate::Rng;
 use crate::disk::Tear;
 use crate::world::Pace;
@@ -14,104 +18,6 @@ use format::{
     Shard,
 };
 use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Tuning, VictimKind};
-
-/// How often each kind of request is made, in parts of their sum.
-#[derive(Clone, Copy, Debug)]
-pub struct Mix {
-    /// Writes within one chunk or across a few.
-    pub write: u64,
-    /// Writes of whole chunks.
-    pub whole: u64,
-    /// Writes of whole stripes.
-    pub stripe: u64,
-    /// Reads.
-    pub read: u64,
-    /// Flushes.
-    pub flush: u64,
-    /// Discards.
-    pub discard: u64,
-    /// Parity commits.
-    pub commit: u64,
-    /// Checkpoints.
-    pub checkpoint: u64,
-    /// Scrubs.
-    pub scrub: u64,
-    /// A device is taken out of service.
-    pub fail: u64,
-    /// A failed device is replaced.
-    pub replace: u64,
-    /// A fault is laid on a device that may suffer one.
-    pub trap: u64,
-}
-
-/// What the sectors of a request are whole units of.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
-    /// Sectors: anything.
-    Sector,
-    /// Chunks.
-    Chunk,
-    /// Stripes.
-    Stripe,
-}
-
-/// One of the kinds of a [`Mix`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Chosen {
-    /// A write.
-    Write(Unit),
-    /// A read.
-    Read,
-    /// A flush.
-    Flush,
-    /// A discard.
-    Discard,
-    /// A parity commit.
-    Commit,
-    /// A checkpoint.
-    Checkpoint,
-    /// A scrub.
-    Scrub,
-    /// A device is taken out of service.
-    Fail,
-    /// A failed device is replaced.
-    Replace,
-    /// A fault is laid.
-    Trap,
-}
-
-impl Mix {
-    /// Each kind with its weight, in the order on which published seeds depend.
-    fn weights(&self) -> [(Chosen, u64); 12] {
-        [
-            (Chosen::Write(Unit::Sector), self.write),
-            (Chosen::Write(Unit::Chunk), self.whole),
-            (Chosen::Write(Unit::Stripe), self.stripe),
-            (Chosen::Read, self.read),
-            (Chosen::Flush, self.flush),
-            (Chosen::Discard, self.discard),
-            (Chosen::Commit, self.commit),
-            (Chosen::Checkpoint, self.checkpoint),
-            (Chosen::Scrub, self.scrub),
-            (Chosen::Fail, self.fail),
-            (Chosen::Replace, self.replace),
-            (Chosen::Trap, self.trap),
-        ]
-    }
-
-    /// One kind, by weight; writes if nothing has any.
-    pub fn draw(&self, rng: &mut Rng) -> Chosen {
-        let weights = self.weights();
-        let mut draw = rng.below(weights.iter().map(|(_, weight)| weight).sum());
-        for (kind, weight) in weights {
-            if draw < weight {
-                return kind;
-            }
-            draw -= weight;
-        }
-        Chosen::Write(Unit::Sector)
-    }
-}
 
 /// How often things happen that need not, in thousandths.
 #[derive(Clone, Copy, Default, Debug)]
@@ -132,6 +38,8 @@ pub struct Odds {
     pub pause: u64,
     /// Before a session the devices become larger, and the array grows.
     pub grow: u64,
+    /// Before a start a device loses its end.
+    pub cut_short: u64,
 }
 
 /// See the module's documentation.
@@ -204,6 +112,8 @@ pub struct Pinned {
     pub hangs: bool,
     /// Whether the devices become larger before nearly every session.
     pub grows: bool,
+    /// Whether a device loses its end before every other start.
+    pub maims: bool,
 }
 
 /// What a world has hardly any of, so that it is reused as soon as it may be.
@@ -238,6 +148,14 @@ fn draw_growth(pinned: Pinned, shards: u16, mut own: Rng) -> u64 {
     if pinned.grows { 700 } else { often }
 }
 
+/// How often a device loses its end before a start, in thousandths; from a generator of its own.
+fn draw_cut_short(pinned: Pinned, mut own: Rng) -> u64 {
+    // One world of nine: those were others before this was drawn.
+    let drawn = draw_aside(4, &mut own) && draw_aside(1, &mut own);
+    let often = if drawn { 200 } else { 0 };
+    if pinned.maims { 500 } else { often }
+}
+
 impl Swarm {
     /// Draws a world.
     pub fn draw(rng: &mut Rng, pinned: Pinned) -> Self {
@@ -247,7 +165,7 @@ impl Swarm {
         let shards = pinned.shards.unwrap_or(drawn);
         let config = draw_config(rng, pinned.scheme, Cut { shards, rng: own });
         let sectors = config.whole_volume_bytes() / block::SECTOR_BYTES;
-        let faults = rng.chance(3, 4) || pinned.blackouts || pinned.returns || pinned.hangs;
+        let faults = rng.chance(3, 4) || pinned.blackouts || pinned.returns || pinned.hangs || pinned.maims;
         // Without a journal an in-place scheme promises only what Linux md does: no power cut while a device
         // is hurt.
         let crashes = !(faults && is_resync(&config));
@@ -277,6 +195,7 @@ impl Swarm {
             loss: rng.pick(&[0, 300, 700]),
             pause: rng.pick(&[0, 20, 200]),
             grow: draw_growth(pinned, shards, rng.clone().fork()),
+            cut_short: draw_cut_short(pinned, rng.clone().fork().fork()),
         };
         // From a generator of its own: worlds stay what they were before this was drawn.
         let ruin = pinned.ruin || rng.clone().fork().chance(1, 5);

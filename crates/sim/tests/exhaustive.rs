@@ -94,6 +94,13 @@ fn every_start_that_replaces_the_member_that_is_replaced() {
 }
 
 #[test]
+fn every_start_that_finds_a_member_cut_short() {
+    for scheme in [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic] {
+        check(&format!("{scheme} 2+1"), Script::everyday(scheme, 1).every_start_without_an_end());
+    }
+}
+
+#[test]
 fn every_copy_put_back() {
     for scheme in [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic] {
         check(&format!("{scheme} 2+1"), Script::everyday(scheme, 1).every_copy_put_back());

@@ -77,6 +77,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         hangs,
         shards,
         grows: is_about_growth(bug),
+        maims: bug == Planted::MaimedComesBack,
     }
 }
 
@@ -108,6 +109,7 @@ fn is_about_returns(bug: Planted) -> bool {
             | Planted::ReplayMissesNothing
             | Planted::ReturnUnchecked
             | Planted::TrustReturned
+            | Planted::MaimedComesBack
             | Planted::AwayHasDurable
             | Planted::ReturnForgetsPlanned
             | Planted::ReturnUnsealed
@@ -253,6 +255,11 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
             let scripts = [Script::replacement(SchemeKind::Eplog, 1)];
             Some(hunt_script(bug, &scripts, |script| script.every_start_that_replaces(0)))
         }
+        Planted::MaimedToldLate => Some(hunt_script(
+            bug,
+            &[Script::everyday(SchemeKind::Eplog, 1)],
+            Script::every_start_without_an_end,
+        )),
         Planted::GrowLeavesHalfTold => {
             let scripts = [Script::growing(SchemeKind::Raid)];
             Some(hunt_script(bug, &scripts, Script::every_cut_of_growth))

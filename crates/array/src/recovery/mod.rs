@@ -31,6 +31,7 @@ use crate::restart::{
 };
 use crate::saved::SavedPages;
 use crate::scheme::{self, Scheme};
+use crate::serial::before_those_of;
 use crate::slots::PageArea;
 use crate::store::Store;
 use crate::table::{Extent, Table};
@@ -109,13 +110,12 @@ fn assemble_on(
     // and no later assembly may use the number of the checkpoint that ends this one, should it be cut short.
     loaded.place.used = unused_number(newest, &loaded) - 1;
     let mut newest = newer_than_absent(newest, &loaded, &health);
+    let epoch = Epoch::new(loaded.epoch.max(newest.epoch).max(found.newest_epoch).get() + 1);
+    disown_maimed(&mut health, &arrangement.maimed, epoch);
     health.config_seq += if planted(Planted::UpdateUsedAgain) { 1 } else { UPDATES_SKIPPED };
     write_superblocks(devices, &mut health, &mut newest)?;
     if lost.is_some() || scheme::forgets_writes(&store.config, restart) {
         health.forget_away();
-    }
-    for &dev in &arrangement.maimed {
-        health.take_away(dev);
     }
     // What an older state says was written elsewhere than what was rebuilt.
     if lost.is_some() && health.forget_rebuilt() {
@@ -127,7 +127,6 @@ fn assemble_on(
         lost,
         ..RecoveryReport::default()
     };
-    let frames_of = found.newest_epoch;
     let journal = (&loaded, found, flushed);
     let replayed =
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, journal, &mut report)?;
@@ -139,7 +138,6 @@ fn assemble_on(
     store.freed.clear();
     restore_log(&mut store, &*scheme, loaded.log_head);
 
-    let epoch = Epoch::new(loaded.epoch.max(newest.epoch).max(frames_of).get() + 1);
     let journal = Journal::new(newest.array, epoch, nonce, replayed.last_seq.next(), &store);
     let mut parts = Parts { store, scheme, health, journal, checkpoint: loaded.place, superblock: newest };
     write_checkpoint(devices, &mut parts, replayed.last_seq, Some(&loaded.saved))?;
@@ -170,6 +168,18 @@ fn newer_than_absent(newest: &Superblock, loaded: &load::Loaded, health: &Health
         (newest.epoch, newest.nonce)
     };
     Superblock { checkpoints, epoch, nonce, ..newest.clone() }
+}
+
+/// Members whose devices hold less than they did are nobody's from the first superblocks on: no device has
+/// their new serial numbers. Should this start be cut short, and a device have its length again in the next
+/// one, that cannot tell what it lacks.
+fn disown_maimed(health: &mut Health, maimed: &[DevIndex], epoch: Epoch) {
+    for &dev in maimed.iter().filter(|_| !planted(Planted::MaimedComesBack)) {
+        health.take_away(dev);
+        if !planted(Planted::MaimedToldLate) {
+            health.disown(dev, before_those_of(epoch));
+        }
+    }
 }
 
 /// A number that no checkpoint ever had, whole or not. The assembly before may have begun some since it last

@@ -96,6 +96,7 @@ impl Session<'_> {
         for at in 0..self.fleet.len() {
             self.machine.world.change().set_hidden(dev, self.fleet.number(at), false);
         }
+        self.machine.lengthen(dev);
         let standing = &mut self.machine.standing[usize::from(dev)];
         // What was hurt on it is hurt still, until a scrub has found it.
         let tainted = standing.hurt != Hurt::Nothing || !cured;

@@ -59,9 +59,12 @@ impl Session<'_> {
         let blank = self.draw_blank(dev);
         self.machine.world.change().clear_traps(dev);
         let image = self.machine.world.change().replace(dev, blank);
-        let excluded = self.machine.standing[usize::from(dev)].excluded == self.machine.all_shards();
+        let Standing { excluded, stump, .. } = self.machine.standing[usize::from(dev)];
+        let excluded = excluded == self.machine.all_shards();
         // A disk that never was a member for long is forgotten; the one before it may still come back.
-        if self.machine.superblock_in(&image, dev, 0).is_some() {
+        // Of one that lost its end and that no start has told nobody knows that.
+        let counts = stump.is_none_or(|stump| stump.is_told);
+        if counts && self.machine.superblock_in(&image, dev, 0).is_some() {
             self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
         }
         self.machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
@@ -73,6 +76,10 @@ impl Session<'_> {
         let size = self.machine.sizes()[usize::from(dev)];
         let blocks = usize::try_from(size).unwrap_or(usize::MAX) / BLOCK_BYTES;
         let kinds = if self.fleet.is_several() { 4 } else { 2 };
+        let is_stump = self.machine.standing[usize::from(dev)].stump.is_some();
+        if is_stump && self.machine.rng.clone().fork().chance(1, 2) {
+            return self.whole_again(dev);
+        }
         match (self.machine.rng.below(kinds), &self.machine.retired[usize::from(dev)]) {
             (0, _) => vec![None; blocks],
             (2, Some(Retired { image, .. })) => {
@@ -84,6 +91,17 @@ impl Session<'_> {
             (3, _) => self.machine.world.look().disk(dev).durable().clone(),
             _ => vec![Some(blocks_of(&[0xee; BLOCK_BYTES]).swap_remove(0)); blocks],
         }
+    }
+
+    /// A device that was cut short has its length again, and is filled anew.
+    fn whole_again(&mut self, dev: u16) -> Image {
+        self.machine.say(|| format!("device {dev} is what was cut short, with its length again"));
+        let mut image = self.machine.world.look().disk(dev).durable().clone();
+        if !self.fleet.is_several() {
+            // Of several shards each wipes its own.
+            image.iter_mut().take(SUPERBLOCK_OFFSETS.len()).for_each(|block| *block = None);
+        }
+        image
     }
 
     /// A device that all shards can do without is to be replaced.
@@ -127,10 +145,10 @@ impl Session<'_> {
         for &at in replacing.shards() {
             self.machine.world.change().set_hidden(dev, self.fleet.number(at), false);
         }
-        let excluded = self.machine.standing[usize::from(dev)].excluded;
+        let Standing { excluded, stump, .. } = self.machine.standing[usize::from(dev)];
         self.machine.standing[usize::from(dev)] =
-            Standing { replacement: true, excluded, ..Standing::default() };
-        if self.machine.world.look().haunted().contains(&dev) {
+            Standing { replacement: true, excluded, stump, ..Standing::default() };
+        if stump.is_some() || self.machine.world.look().haunted().contains(&dev) {
             self.machine.hurt(dev, Hurt::Anything);
         }
     }
