@@ -12,8 +12,8 @@ use crate::store::Store;
 use block::{DevIndex, DeviceSet, Epoch, Geometry, META_BYTES, Seq};
 use format::{
     ArrayConfig, ArrayUuid, CheckpointNumbers, CodeKind, Consistency, FaultRecord, LOG_COUNT_MAX, LayoutKind,
-    MemberEntry, MemberState, Moved, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, Superblock,
-    UNIT_ROWS_MAX,
+    LossRecord, MemberEntry, MemberState, Moved, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard,
+    Superblock, UNIT_ROWS_MAX,
 };
 
 /// What the operator chooses.
@@ -283,7 +283,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         resync_cursor: 0,
         scrub: ScrubRecord::default(),
         faults: FaultRecord::default(),
-        lost_chunks: 0,
+        losses: LossRecord::default(),
         rebuilt: 0,
     };
     let mut parts = Parts {

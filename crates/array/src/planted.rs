@@ -133,6 +133,8 @@ planted!(
     OlderEpoch,
     /// Recovery takes the records up to a gap, although frames say that later ones were durable.
     IgnoreGap,
+    /// That a start gave durable state up, by force, is on disk only when it has ended.
+    ForcedToldLate,
     /// Recovery drops records although the array was stopped in order, or its superblocks say that
     /// they were durable.
     DropAfterStop,

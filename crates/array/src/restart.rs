@@ -4,7 +4,7 @@
 use crate::fault::{AssemblyFaults, FailCause, OpFault};
 use crate::health::{Health, Member};
 use crate::older::{Inconsistency, StateLost};
-use block::{DevIndex, DeviceSet, FlushNow, OpKind, WriteNow};
+use block::{DevIndex, DeviceSet, Epoch, FlushNow, OpKind, WriteNow};
 use erasure::CodeError;
 use format::{ArrayUuid, MemberState};
 
@@ -171,6 +171,9 @@ pub struct RecoveryReport {
     pub dropped: u64,
     /// Newer durable state that the array was started without, because the operator insisted.
     pub lost: Option<Box<StateLost>>,
+    /// The first assembly that the operator insisted on although such state was missing, or parity may not match
+    /// the data, and that nobody has cleared: this one, or one before it.
+    pub forced: Option<Epoch>,
     /// Chunks rewritten from their code word.
     pub healed: u64,
     /// Stripes whose parity was recomputed (in-place schemes).
@@ -187,6 +190,7 @@ impl RecoveryReport {
             verified: self.verified + other.verified,
             dropped: self.dropped + other.dropped,
             lost: self.lost.or(other.lost),
+            forced: self.forced.or(other.forced),
             healed: self.healed + other.healed,
             resynced: self.resynced + other.resynced,
         }

@@ -225,3 +225,23 @@ fn without_a_journal_a_degraded_array_that_was_not_stopped_is_refused_unless_ask
     array.engine().fail_device(DevIndex::new(1));
     assert!(read(&mut array, 0, bytes.len() as u64).unwrap() == bytes);
 }
+
+#[test]
+fn that_a_start_was_forced_is_known_until_it_is_cleared() {
+    let (mut devices, _) = dirty_and_degraded();
+    let mut arrangement = arrange(&superblocks(&mut devices, 6)).unwrap();
+    arrangement.dirty_degraded = DirtyDegraded::Accept;
+    let (mut array, report) = Array::assemble(devices, &arrangement, 2, options()).unwrap();
+    let epoch = array.engine_ref().journal().epoch();
+    assert_eq!(report.forced, Some(epoch));
+    array.run(|e, tag| e.clear_errors(tag, Some(DevIndex::new(0)))).unwrap();
+    array.stop().unwrap();
+
+    // Cleared for one member is not cleared, and the first forced start counts, whoever starts it later.
+    let (mut array, report) = assemble(array.into_devices(), 6, options());
+    assert_eq!((report.forced, report.was_clean), (Some(epoch), true));
+    array.run(|e, tag| e.clear_errors(tag, None)).unwrap();
+    let (mut array, report) = assemble(array.into_devices(), 6, options());
+    assert_eq!(report.forced, None);
+    array.stop().unwrap();
+}

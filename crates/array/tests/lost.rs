@@ -91,7 +91,7 @@ fn a_rebuild_ends_when_what_was_lost_is_rewritten(scheme: SchemeKind) {
     }
     assert_eq!(lost(&array), gone, "{scheme}: reading finds no more than was listed");
     let superblock = array.engine_ref().superblock_of(DevIndex::new(1));
-    assert_eq!(superblock.lost_chunks, gone.len() as u64);
+    assert_eq!(superblock.losses.chunks, gone.len() as u64);
 
     // The figure survives a restart, and the rebuild that goes on finds out again what it is.
     array.stop().unwrap();
@@ -117,7 +117,7 @@ fn a_rebuild_ends_when_what_was_lost_is_rewritten(scheme: SchemeKind) {
     assert_eq!(lost(&array), [0; 0], "{scheme}");
     until_healthy(&mut array, 0);
     assert!(!array.engine_ref().losses().unfinished);
-    assert_eq!(array.engine_ref().superblock_of(first).lost_chunks, 0);
+    assert_eq!(array.engine_ref().superblock_of(first).losses.chunks, 0);
     array.run(|e, tag| e.commit(tag)).unwrap();
     array.run(|e, tag| e.scrub(tag, 0)).unwrap();
     array.engine().fail_device(DevIndex::new(2));

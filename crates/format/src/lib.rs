@@ -58,7 +58,7 @@ pub use record::{Bond, ElasticMember, InPlacePiece, LogMember, RecordBuf, Record
 pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use shard::{SHARDS_MAX, Shard, UNIT_BYTES_MIN};
 pub use superblock::{
-    CheckpointNumbers, FaultRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS,
+    CheckpointNumbers, FaultRecord, LossRecord, MEMBERS_MAX, MemberEntry, NAME_BYTES_MAX, SUPERBLOCK_OFFSETS,
     ScrubRecord, Superblock, looks_like_member, looks_like_metadata, update_after,
 };
 pub use tables::layout_tables;

@@ -89,7 +89,8 @@ layout!(
         DATA_START: MEMBERS_END + 64, 8, "where the data region of a main device starts once the array has grown, in bytes; 0 = it never has";
         METADATA_START: MEMBERS_END + 72, 8, "where the metadata regions of a main device, all but the superblocks, start then; 0 = in front";
         CHECKPOINT_USED: MEMBERS_END + 80, 8, "numbers of checkpoints up to this may be on the members, whole or not; 0 = not said";
-        ZERO_4: MEMBERS_END + 88, CRC_OFFSET - MEMBERS_END - 88, "zero";
+        FORCED: MEMBERS_END + 88, 8, "which assembly was started by --force although durable data was lost, or may be wrong, and nobody has cleared that; 0 = none";
+        ZERO_4: MEMBERS_END + 96, CRC_OFFSET - MEMBERS_END - 96, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
 );
@@ -152,9 +153,8 @@ pub struct Superblock {
     pub scrub: ScrubRecord,
     /// What this device did wrong; of the device, not of its place.
     pub faults: FaultRecord,
-    /// How many chunks of the volume were known to be lost when this was written, or 1 if it was only known
-    /// that some are.
-    pub lost_chunks: u64,
+    /// What was lost.
+    pub losses: LossRecord,
     /// While this very device is being rebuilt: it holds what it should of so many code words from the first
     /// on, in the order in which a rebuild looks at them. 0 = a rebuild begins with the first.
     pub rebuilt: u64,
@@ -168,6 +168,24 @@ pub struct CheckpointNumbers {
     /// Up to this they may be on the members, whole or not: what writes another one takes a later number, so
     /// that a page of one that was given up, and reaches its device late, is never taken for one of it.
     pub used: u64,
+}
+
+/// What was lost, for whoever asks later.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LossRecord {
+    /// How many chunks of the volume were known to be lost when this was written, or 1 if it was only known
+    /// that some are.
+    pub chunks: u64,
+    /// The first assembly that was started by force although durable data was lost, or may be wrong, of which
+    /// nobody has taken note; 0 = none.
+    pub forced: Epoch,
+}
+
+impl LossRecord {
+    /// See [`LossRecord::forced`].
+    pub fn forced(&self) -> Option<Epoch> {
+        Some(self.forced).filter(|epoch| epoch.get() > 0)
+    }
 }
 
 /// What the last scrub found, for whoever asks later.
@@ -238,6 +256,7 @@ impl Superblock {
         check_counter("last used checkpoint number of the superblock", self.checkpoints.used)?;
         check_counter("last durable record of the superblock", self.durable_through.get())?;
         check_counter("rebuilt code words of the superblock", self.rebuilt)?;
+        check_counter("forced assembly of the superblock", self.losses.forced.get())?;
         let main_count = self.config.geometry.device_count();
         let spare_start = main_count + usize::from(self.config.log_count);
         let (members, dev) = (self.members.len(), self.dev.index());
@@ -285,7 +304,8 @@ impl Superblock {
         fields::RESYNC_CURSOR.put_u64(out, self.resync_cursor);
         self.scrub.encode(out);
         self.faults.encode(out);
-        fields::LOST_CHUNKS.put_u64(out, self.lost_chunks);
+        fields::LOST_CHUNKS.put_u64(out, self.losses.chunks);
+        fields::FORCED.put_u64(out, self.losses.forced.get());
         fields::REBUILT.put_u64(out, self.rebuilt);
         encode_config(&self.config, out);
         fields::MEMBER_COUNT.put_u16(out, u16::try_from(self.members.len()).expect("checked: at most 600"));
@@ -355,7 +375,10 @@ impl Superblock {
             resync_cursor: fields::RESYNC_CURSOR.get_u64(bytes),
             scrub: ScrubRecord::decode(bytes),
             faults: FaultRecord::decode(bytes),
-            lost_chunks: fields::LOST_CHUNKS.get_u64(bytes),
+            losses: LossRecord {
+                chunks: fields::LOST_CHUNKS.get_u64(bytes),
+                forced: Epoch::new(fields::FORCED.get_u64(bytes)),
+            },
             rebuilt: fields::REBUILT.get_u64(bytes),
         };
         superblock.check()?;

@@ -8,10 +8,10 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind,
     CheckpointNumbers, CodeKind, Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect,
-    FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem, LogMember, MemberEntry, MemberFate,
-    MemberState, Moved, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SHARDS_MAX, SchemeKind,
-    ScrubRecord, Shard, StripeChunk, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header, decode_frame,
-    decode_list, decode_page, encode_page,
+    FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry,
+    MemberFate, MemberState, Moved, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SHARDS_MAX,
+    SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header,
+    decode_frame, decode_list, decode_page, encode_page,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -262,7 +262,7 @@ fn superblock() -> impl Strategy<Value = Superblock> {
                     completed,
                 },
                 faults: FaultRecord { wrong, repaired, unread, since_unix_s },
-                lost_chunks,
+                losses: LossRecord { chunks: lost_chunks, forced: Epoch::new(scrub_cursor >> 1) },
                 rebuilt,
             }
         })

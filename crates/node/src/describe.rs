@@ -2,7 +2,7 @@
 
 use crate::open::{member_name, name_of, state_name};
 use crate::units::show_size;
-use block::DevIndex;
+use block::{DevIndex, Epoch};
 use format::{ArrayConfig, Role, Superblock};
 use serde_json::{Value, json};
 
@@ -72,6 +72,7 @@ pub fn superblock_json(superblock: &Superblock) -> Value {
         "config_seq": superblock.config_seq,
         "epoch": superblock.epoch.get(),
         "clean": superblock.clean,
+        "forced_epoch": superblock.losses.forced().map(Epoch::get),
         "created_unix_s": superblock.created_unix_s,
         "scheme": config.scheme.to_string(),
         "code": config.code.to_string(),

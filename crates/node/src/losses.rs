@@ -106,13 +106,21 @@ impl Lost {
     }
 }
 
+/// That an array was started by force once, and nobody has cleared that.
+pub fn describe_forced(epoch: Epoch) -> String {
+    format!(
+        "the array was started by --force, as assembly {epoch}, although durable data was lost or may be wrong; nobody has cleared \
+         that since"
+    )
+}
+
 /// What the superblocks of the shards of an array that does not run say; `None` if nothing is lost.
 pub fn of_superblocks<'a>(superblocks: impl Iterator<Item = &'a Superblock>) -> Option<Lost> {
     superblocks.filter_map(of_superblock).reduce(Lost::and)
 }
 
 fn of_superblock(superblock: &Superblock) -> Option<Lost> {
-    let chunks = superblock.lost_chunks;
+    let chunks = superblock.losses.chunks;
     let bytes = chunks.saturating_mul(superblock.config.geometry.chunk_bytes() as u64);
     let (ranges, ranges_omitted) = (Vec::new(), 0);
     let lost = Lost { chunks, bytes, ranges, ranges_omitted, is_complete: false, rebuild_waits: false };

@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::event::{Event, describe_lost_page};
 use crate::interrupt::Interrupt;
 use crate::logbook::{Level, log_as};
+use crate::losses::describe_forced;
 use crate::memory::{machine_bytes, table_bytes};
 use crate::open::{Force, Found, Incomplete, lock, member_name};
 use crate::operate::Operator;
@@ -163,11 +164,12 @@ pub fn given_up(report: &RecoveryReport, found: &Found) -> Option<String> {
     if let Some(lost) = &report.lost {
         return Some(format!("{lost}; the array was started by --force in {}", lost.alternative()));
     }
-    found.arrangements().any(Arrangement::is_dirty_degraded).then(|| {
+    let dirty = found.arrangements().any(Arrangement::is_dirty_degraded).then(|| {
         "the array has no journal, was not stopped in order, and was started by --force without all its members: what was being \
          written then, and what shares a stripe with it on the members that are missing, may be wrong, and nothing tells which"
             .to_owned()
-    })
+    });
+    dirty.or_else(|| report.forced.map(describe_forced))
 }
 
 /// The same, loudly.

@@ -16,7 +16,7 @@ pub use wear::{Asked, Wear};
 
 use crate::faults::{FailedBecause, Fault};
 use crate::inspect::has_checkpoint;
-use crate::losses::{self, Lost};
+use crate::losses::{self, Lost, describe_forced};
 use crate::open::Found;
 use crate::operate::Operator;
 use crate::running::Running;
@@ -325,8 +325,11 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     };
     let lost = losses::of_superblocks(found.arrangements().map(|arrangement| &arrangement.newest));
     let shadowed = matches!(condition, Condition::Failed | Condition::Incomplete);
-    let condition = if lost.is_some() && !shadowed { Condition::Lost } else { condition };
+    let forced = found.arrangements().filter_map(|one| one.newest.losses.forced()).min();
+    let is_lost = (lost.is_some() || forced.is_some()) && !shadowed;
+    let condition = if is_lost { Condition::Lost } else { condition };
     let mut status = outline(newest, condition, source);
+    status.lost_state = forced.map(describe_forced);
     tell_size(&mut status, &found.shapes());
     status.state = status.doubted();
     status.lost = lost;

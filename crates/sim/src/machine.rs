@@ -584,6 +584,9 @@ impl Machine {
             return Ok(None);
         }
         let (mut array, report) = result.map_err(|e| violation!("assembly failed: {e}"))?;
+        if report.forced.is_some() {
+            return Err(violation!("a start counts as forced: {report:?}"));
+        }
         self.note_size(array.engine_ref().store().config)?;
         array.engine().set_unix_time(NOW_UNIX_S);
         self.note_who_is_out(shard, array.engine_ref().health());

@@ -443,9 +443,31 @@ impl Machine {
     fn force(&mut self, shard: u16, lost: &BTreeSet<u16>) -> Result<(), Violation> {
         self.outcome.refused += 1;
         self.forced = true;
-        match self.start_ruined(shard, lost, false, OlderState::Accept)? {
+        // From a generator of its own: worlds stay what they were before this was drawn.
+        let may_cut = self.swarm.crashes && !is_resync(&self.swarm.config);
+        let cut = may_cut && self.rng.clone().fork().chance(1, 2) && self.keeps(Part::Trouble);
+        match self.start_ruined(shard, lost, cut, OlderState::Accept)? {
+            Start::Running(_, report) if report.forced.is_none() && report.lost.is_some() => {
+                Err(violation!("nobody is told that the start gave up {:?}", report.lost))
+            }
             // Parity that does not match gives anything: the operator was told.
             Start::Running(..) if is_resync(&self.swarm.config) => Ok(()),
+            Start::Running(shard, _) => Session::new(self, vec![*shard]).read_ruined().map(|_| ()),
+            Start::Crashed if cut => self.start_after_force(shard, lost),
+            Start::Crashed => Err(violation!("power failed by itself")),
+            Start::Refused => Ok(()),
+        }
+    }
+
+    /// Power failed in the middle of a forced start. What was refused before it is refused still, or it is
+    /// known that somebody insisted.
+    fn start_after_force(&mut self, shard: u16, lost: &BTreeSet<u16>) -> Result<(), Violation> {
+        self.say(|| "power failed during a forced start".into());
+        self.world.change().power_cycle(self.swarm.tear);
+        match self.start_ruined(shard, lost, false, OlderState::Refuse)? {
+            Start::Running(_, report) if report.forced.is_none() => Err(violation!(
+                "an array was refused, started by force, and now nobody knows of it: {report:?}"
+            )),
             Start::Running(shard, _) => Session::new(self, vec![*shard]).read_ruined().map(|_| ()),
             Start::Crashed => Err(violation!("power failed by itself")),
             Start::Refused => Ok(()),

@@ -87,6 +87,7 @@ fn is_about_ruin(bug: Planted) -> bool {
         bug,
         Planted::OlderEpoch
             | Planted::IgnoreGap
+            | Planted::ForcedToldLate
             | Planted::DropAfterStop
             | Planted::ForgetStopCheckpoint
             | Planted::ForgetLost

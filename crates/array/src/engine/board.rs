@@ -51,7 +51,7 @@ impl Board {
             commit: CommitBoard::default(),
             upkeep: UpkeepBoard::default(),
             metadata: MetadataBoard::default(),
-            losses: LossList::new(superblock.lost_chunks),
+            losses: LossList::new(superblock.losses.chunks),
             members: MembersBoard::new(superblock),
             zeros: VecDeque::new(),
             short_of_space: false,

@@ -4,7 +4,7 @@
 use super::report::MaintenanceReport;
 use super::{Core, EngineError};
 use crate::planted::{Planted, planted};
-use block::DevIndex;
+use block::{DevIndex, Epoch};
 use format::ScrubRecord;
 
 /// How a scrub ended.
@@ -62,7 +62,8 @@ impl Core {
         }
     }
 
-    /// Forgets what one member, or every one, did wrong so far; answered when that is on disk.
+    /// Forgets what one member, or every one, did wrong so far, and with all of them that the array was started
+    /// by force; answered when that is on disk.
     pub(super) fn clear_errors(&mut self, tag: u64, dev: Option<DevIndex>) {
         let now = u32::try_from(self.unix_s()).unwrap_or(u32::MAX);
         for index in 0..self.health.members().len() {
@@ -71,7 +72,13 @@ impl Core {
                 self.health.clear_errors(member, now);
             }
         }
+        let losses = &mut self.board.members.superblock.losses;
+        let before = *losses;
+        losses.forced = if dev.is_none() { Epoch::new(0) } else { before.forced };
         let result = if self.publish_history() { Ok(()) } else { Err(EngineError::ArrayFailed) };
+        if result.is_err() {
+            self.board.members.superblock.losses = before;
+        }
         self.finish(super::Done { tag, result });
     }
 

@@ -11,7 +11,7 @@ use super::{Purpose, Tag};
 use crate::planted::{Planted, planted};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
-use format::{MemberState, Superblock};
+use format::{LossRecord, MemberState, Superblock};
 
 /// What the superblocks say, and whether they are being written.
 pub(super) struct MembersBoard {
@@ -72,13 +72,14 @@ impl MembersBoard {
 impl Core {
     /// The superblock of one member as it would be written now.
     pub fn superblock_of(&self, dev: DevIndex) -> Superblock {
+        let chunks = self.board.losses.to_note(self.store.lost.count());
         let template = Superblock {
             clean: self.board.members.clean,
             checkpoints: self.board.checkpoint.numbers(),
             durable_through: self.durable_to_name(),
             epoch: self.journal.epoch(),
             nonce: self.journal.nonce(),
-            lost_chunks: self.board.losses.to_note(self.store.lost.count()),
+            losses: LossRecord { chunks, ..self.board.members.superblock.losses },
             ..self.board.members.superblock.clone()
         };
         crate::recovery::superblock_of(&template, &self.health, dev)

@@ -36,7 +36,7 @@ use crate::slots::PageArea;
 use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, Seq, WriteNow};
-use format::{BodyCrc, CheckpointNumbers, PAGE_WORDS, Superblock};
+use format::{BodyCrc, CheckpointNumbers, LossRecord, PAGE_WORDS, Superblock};
 use std::ops::Range;
 
 /// Checkpoints that an assembly may have begun behind the last of which superblocks or headers tell.
@@ -112,6 +112,10 @@ fn assemble_on(
     let mut newest = newer_than_absent(newest, &loaded, &health);
     let epoch = Epoch::new(loaded.epoch.max(newest.epoch).max(found.newest_epoch).get() + 1);
     disown_maimed(&mut health, &arrangement.maimed, epoch);
+    let forced = forced_in(&newest, epoch, lost.is_some() || arrangement.is_dirty_degraded());
+    if !planted(Planted::ForcedToldLate) {
+        newest.losses.forced = forced;
+    }
     health.config_seq += if planted(Planted::UpdateUsedAgain) { 1 } else { UPDATES_SKIPPED };
     write_superblocks(devices, &mut health, &mut newest)?;
     if lost.is_some() || scheme::forgets_writes(&store.config, restart) {
@@ -125,6 +129,7 @@ fn assemble_on(
         was_clean: newest.clean,
         checkpoint: loaded.place.number,
         lost,
+        forced: LossRecord { chunks: 0, forced }.forced(),
         ..RecoveryReport::default()
     };
     let journal = (&loaded, found, flushed);
@@ -144,6 +149,7 @@ fn assemble_on(
     let (checkpoints, durable_through) = (parts.checkpoint.numbers(), replayed.last_seq);
     parts.superblock =
         Superblock { epoch, nonce, clean: false, checkpoints, durable_through, ..parts.superblock };
+    parts.superblock.losses.forced = forced;
     // Both copies: should all of the newer ones be lost, the others must not name the assembly before, or its
     // orderly stop.
     parts.health.config_seq += UPDATES_SKIPPED;
@@ -168,6 +174,14 @@ fn newer_than_absent(newest: &Superblock, loaded: &load::Loaded, health: &Health
         (newest.epoch, newest.nonce)
     };
     Superblock { checkpoints, epoch, nonce, ..newest.clone() }
+}
+
+/// The assembly that superblocks name from the first ones on as started by force, until somebody has taken
+/// note: the first of several. Should this start be cut short, what it wrote may let the next one pass without
+/// force; that must not make it good.
+fn forced_in(newest: &Superblock, epoch: Epoch, gives_up: bool) -> Epoch {
+    let now = if gives_up { epoch } else { Epoch::new(0) };
+    newest.losses.forced().unwrap_or(now)
 }
 
 /// Members whose devices hold less than they did are nobody's from the first superblocks on: no device has

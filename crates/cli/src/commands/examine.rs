@@ -6,6 +6,7 @@ use clap::Args;
 use format::{SUPERBLOCK_OFFSETS, Superblock};
 use lab::failure::Failure;
 use node::describe::{role_of, shape, superblock_json};
+use node::losses::describe_forced;
 use node::open::{Candidate, look_at, member_name, state_name};
 use node::output;
 use node::units::{show_size, show_time};
@@ -115,7 +116,8 @@ fn to_text(candidate: &Candidate) -> String {
             format!("{} ({} bytes)", show_size(config.whole_volume_bytes()), config.whole_volume_bytes()),
         ),
     ];
-    for (label, value) in rows {
+    let forced = superblock.losses.forced().map(|epoch| ("LOST", describe_forced(epoch)));
+    for (label, value) in rows.into_iter().chain(forced) {
         text.push_str(&format!("  {label:<8} {value}\n"));
     }
     text.push_str("  members as this device saw them:\n");

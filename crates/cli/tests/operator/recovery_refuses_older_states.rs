@@ -148,6 +148,20 @@ fn of_an_array_that_was_stopped_in_order() {
     }
 }
 
+/// The newest checkpoint and the journal of a stopped array are gone.
+fn damage_all(rig: &Rig, all: &[&str]) {
+    let wanted = newest(rig, all);
+    for member in all {
+        damage_checkpoint(rig, member, wanted);
+        let bytes = fs::read(rig.path(member)).unwrap();
+        for (offset, block) in (0u64..).step_by(BLOCK).zip(bytes.chunks_exact(BLOCK)) {
+            if block.starts_with(b"ELSTFRAM") {
+                scribble(&rig.path(member), offset + 100, &[block[100] ^ 1]);
+            }
+        }
+    }
+}
+
 /// The same, and the journal is gone as well: only the superblocks know what there was.
 #[test]
 fn of_a_stopped_array_without_its_last_checkpoint_and_its_journal() {
@@ -158,16 +172,7 @@ fn of_a_stopped_array_without_its_last_checkpoint_and_its_journal() {
         let (rig, all) = (rig(scheme, &[]), members(scheme));
         let (server, _) = written(&rig, scheme);
         server.stop().ok();
-        let wanted = newest(&rig, all);
-        for member in all {
-            damage_checkpoint(&rig, member, wanted);
-            let bytes = fs::read(rig.path(member)).unwrap();
-            for (offset, block) in (0u64..).step_by(BLOCK).zip(bytes.chunks_exact(BLOCK)) {
-                if block.starts_with(b"ELSTFRAM") {
-                    scribble(&rig.path(member), offset + 100, &[block[100] ^ 1]);
-                }
-            }
-        }
+        damage_all(&rig, all);
         rig.serve_run(all, "true", &[]).refused(&["records 1 to", "were durable", "serve --force"]);
         let server = rig.serve(all, &["--force"]);
         let shown = rig.on("status", &["d0"], &[]).code(3).out;
@@ -179,6 +184,51 @@ fn of_a_stopped_array_without_its_last_checkpoint_and_its_journal() {
         let shown = rig.on("status", &["d0"], &[]).ok().out;
         assert!(shown.contains("HEALTHY"), "{shown}");
         server.stop().ok();
+    }
+}
+
+/// Neither a stop nor a power cut makes good what a forced start gave up: somebody has to take note.
+#[test]
+fn a_forced_start_is_told_until_somebody_has_taken_note() {
+    if !has("qemu-io") {
+        return;
+    }
+    for (scheme, shards, is_served) in [("elastic", "1", true), ("raid", "2", false)] {
+        let (rig, all) = (rig(scheme, &["--shards", shards]), members(scheme));
+        written(&rig, scheme).0.stop().ok();
+        damage_all(&rig, all);
+        rig.serve_run(all, "true", &["--force"]).ok();
+
+        let stopped = rig.on("status", all, &["--json"]).code(3).json();
+        assert!(stopped["state"] == "lost" && stopped["lost_state"].is_string(), "{stopped}");
+        let shown = rig.on("status", all, &[]).code(3).out;
+        assert!(shown.contains("elastripe clear") && shown.contains("--force"), "{shown}");
+        assert!(rig.on("examine", all, &[]).ok().out.contains("LOST"));
+        assert!(rig.on("examine", all, &["--json"]).ok().json()[0]["superblock"]["forced_epoch"].is_u64());
+        for _ in 0..2 {
+            let server = rig.serve(all, &["--on-event", TELL]);
+            let shown = rig.on("status", &["d0"], &[]).code(3).out;
+            assert!(shown.contains("LOST") && shown.contains("elastripe clear"), "{shown}");
+            until("the event", || rig.path("lost").exists());
+            fs::remove_file(rig.path("lost")).unwrap();
+            rig.on("clear", &["d0"], &["--device", "data0"]).ok();
+            server.kill();
+        }
+
+        if is_served {
+            let server = rig.serve(all, &[]);
+            rig.on("clear", &["d0"], &[]).ok();
+            assert_eq!(rig.status(&["d0"])["state"], "healthy");
+            server.kill();
+        } else {
+            rig.on("clear", all, &[]).ok();
+            assert_eq!(rig.on("status", all, &["--json"]).ok().json()["state"], "healthy");
+        }
+        let server = rig.serve(all, &[]);
+        let status = rig.on("status", &["d0"], &["--json"]).ok().json();
+        assert!(status["state"] == "healthy" && status["lost_state"].is_null(), "{status}");
+        assert!(!server.stop().ok().err.contains("DATA IS LOST"));
+        assert!(!rig.on("examine", all, &[]).ok().out.contains("LOST"));
     }
 }
 

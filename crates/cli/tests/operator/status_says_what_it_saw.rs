@@ -245,6 +245,9 @@ fn an_array_that_does_not_start_without_a_member_is_not_called_degraded() {
         let shown = rig.on("status", &["d0"], &[]).code(3).out;
         assert!(shown.contains("LOST") && shown.contains("may be wrong"), "{shown}");
         assert!(server.stop().ok().err.contains("error: DATA IS LOST"));
+        let stopped = rig.on("status", &left, &["--json"]).code(3).json();
+        assert!(stopped["state"] == "lost" && stopped["lost_state"].is_string(), "{stopped}");
+        rig.on("clear", &left, &[]).ok();
         assert_eq!(rig.on("status", &left, &["--json"]).code(1).json()["state"], "degraded");
     }
 }

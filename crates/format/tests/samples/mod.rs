@@ -8,8 +8,8 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, Bond, CheckpointHeader, CheckpointKind, CheckpointNumbers, CodeKind,
     Consistency, ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits,
-    InPlacePiece, LayoutKind, ListItem, LogMember, MemberEntry, MemberFate, MemberState, Moved, PAGE_AREA,
-    PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard,
+    InPlacePiece, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry, MemberFate, MemberState, Moved,
+    PAGE_AREA, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard,
     StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, decode_patches,
     encode_page, push_clean_stripes, push_ended_log_stripes, push_fates,
 };
@@ -105,6 +105,7 @@ pub fn all() -> Vec<Sample> {
     samples.push(superblock("superblock-stopped", stopped(), 0));
     samples.push(superblock("superblock-grown", grown(), 0));
     samples.push(superblock("superblock-numbers", begun(), 0));
+    samples.push(superblock("superblock-forced", forced(), 1));
     samples.push(frame("frame", 6, 300, &records()));
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
@@ -188,7 +189,7 @@ fn eplog() -> Superblock {
             completed: 0,
         },
         faults: FaultRecord::default(),
-        lost_chunks: 0,
+        losses: LossRecord::default(),
         rebuilt: 0,
     }
 }
@@ -210,6 +211,11 @@ fn stopped() -> Superblock {
 /// While a checkpoint is written that may come to nothing.
 fn begun() -> Superblock {
     Superblock { checkpoints: CheckpointNumbers { durable: 43, used: 46 }, clean: false, ..stopped() }
+}
+
+/// Started by force although data is lost, and nobody has cleared that.
+fn forced() -> Superblock {
+    Superblock { losses: LossRecord { chunks: 5, forced: EPOCH }, ..begun() }
 }
 
 /// Onto devices of twice the size: its metadata is behind its data.
