@@ -171,8 +171,8 @@ pub struct RecoveryReport {
     pub dropped: u64,
     /// Newer durable state that the array was started without, because the operator insisted.
     pub lost: Option<Box<StateLost>>,
-    /// The first assembly that the operator insisted on although such state was missing, or parity may not match
-    /// the data, and that nobody has cleared: this one, or one before it.
+    /// The first assembly that the operator insisted on although such state was missing, or parity may not
+    /// match the data, and that nobody has cleared: this one, or one before it.
     pub forced: Option<Epoch>,
     /// Chunks rewritten from their code word.
     pub healed: u64,

@@ -62,8 +62,8 @@ impl Core {
         }
     }
 
-    /// Forgets what one member, or every one, did wrong so far, and with all of them that the array was started
-    /// by force; answered when that is on disk.
+    /// Forgets what one member, or every one, did wrong so far, and with all of them that the array was
+    /// started by force; answered when that is on disk.
     pub(super) fn clear_errors(&mut self, tag: u64, dev: Option<DevIndex>) {
         let now = u32::try_from(self.unix_s()).unwrap_or(u32::MAX);
         for index in 0..self.health.members().len() {

@@ -177,8 +177,8 @@ fn newer_than_absent(newest: &Superblock, loaded: &load::Loaded, health: &Health
 }
 
 /// The assembly that superblocks name from the first ones on as started by force, until somebody has taken
-/// note: the first of several. Should this start be cut short, what it wrote may let the next one pass without
-/// force; that must not make it good.
+/// note: the first of several. Should this start be cut short, what it wrote may let the next one pass
+/// without force; that must not make it good.
 fn forced_in(newest: &Superblock, epoch: Epoch, gives_up: bool) -> Epoch {
     let now = if gives_up { epoch } else { Epoch::new(0) };
     newest.losses.forced().unwrap_or(now)
