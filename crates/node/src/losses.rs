@@ -2,7 +2,7 @@
 
 use crate::running::Running;
 use array::Engine;
-use block::{Interleave, Place};
+use block::{Epoch, Interleave, Place};
 use format::Superblock;
 use serde::{Deserialize, Serialize};
 
