@@ -167,6 +167,8 @@ fn a_dirty_raid_array_is_not_started_without_all_members_nor_changed_by_the_atte
 
     rig.serve(&files, &[]).kill();
     rig.serve_run(&files[..2], "exit 0", &["--force", "--degraded"]).ok();
+    rig.on("status", &files, &[]).code(3);
+    rig.on("clear", &files[..2], &[]).ok();
     rig.on("status", &files, &[]).code(1);
 }
 

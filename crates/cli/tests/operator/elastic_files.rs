@@ -162,7 +162,7 @@ fn a_server_is_told_what_does_not_concern_its_scheme() {
     refused(&["--cache-stripes", "4"], &["--cache-stripes 4", "--group-chunks"]);
     refused(&["--cache-slots", "4"], &["--cache-slots 4", "scheme elastic"]);
     refused(&["--groups", "3"], &["--groups 3", "--placement was"]);
-    refused(&["--groups", "9"], &["9", "2..=4"]);
+    refused(&["--groups", "9"], &["9", "from 2 to 4"]);
     refused(&["--placement", "lru"], &["lru", "single, was, sepbit or midas"]);
     refused(&["--p-wait", "200"], &["200", "never"]);
     refused(&["--gc-threshold", "100%"], &["100", "1 to 99"]);
@@ -193,7 +193,7 @@ fn arrays_that_cannot_be_are_refused() {
         "scheme eplog",
         "elastic and was",
     ]);
-    create(&[&["--scheme", "elastic", "--gc-unit", "1"], &four[..]].concat()).refused(&["1", "2..=65536"]);
+    create(&[&["--scheme", "elastic", "--gc-unit", "1"], &four[..]].concat()).refused(&["1", "from 2 to 65536"]);
     create(&[&["--scheme", "elastic", "--gc-unit", "65537"], &four[..]].concat()).refused(&["65537"]);
     create(&[&["--scheme", "elastic", "--gc-unit", "1024"], &four[..]].concat()).refused(&["too small"]);
     create(&[&["--scheme", "elastic", "--code", "rdp"], &["--parity", "1", "--data", "a", "b"][..]].concat())

@@ -203,8 +203,8 @@ fn a_forced_start_is_told_until_somebody_has_taken_note() {
         assert!(stopped["state"] == "lost" && stopped["lost_state"].is_string(), "{stopped}");
         let shown = rig.on("status", all, &[]).code(3).out;
         assert!(shown.contains("elastripe clear") && shown.contains("--force"), "{shown}");
-        assert!(rig.on("examine", all, &[]).ok().out.contains("LOST"));
-        assert!(rig.on("examine", all, &["--json"]).ok().json()[0]["superblock"]["forced_epoch"].is_u64());
+        assert!(rig.on("examine", &all[..1], &[]).ok().out.contains("LOST"));
+        assert!(rig.on("examine", &all[..1], &["--json"]).ok().json()["superblock"]["forced_epoch"].is_u64());
         for _ in 0..2 {
             let server = rig.serve(all, &["--on-event", TELL]);
             let shown = rig.on("status", &["d0"], &[]).code(3).out;
@@ -228,7 +228,7 @@ fn a_forced_start_is_told_until_somebody_has_taken_note() {
         let status = rig.on("status", &["d0"], &["--json"]).ok().json();
         assert!(status["state"] == "healthy" && status["lost_state"].is_null(), "{status}");
         assert!(!server.stop().ok().err.contains("DATA IS LOST"));
-        assert!(!rig.on("examine", all, &[]).ok().out.contains("LOST"));
+        assert!(!rig.on("examine", &all[..1], &[]).ok().out.contains("LOST"));
     }
 }
 
