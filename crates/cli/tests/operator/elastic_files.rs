@@ -193,7 +193,8 @@ fn arrays_that_cannot_be_are_refused() {
         "scheme eplog",
         "elastic and was",
     ]);
-    create(&[&["--scheme", "elastic", "--gc-unit", "1"], &four[..]].concat()).refused(&["1", "from 2 to 65536"]);
+    create(&[&["--scheme", "elastic", "--gc-unit", "1"], &four[..]].concat())
+        .refused(&["1", "from 2 to 65536"]);
     create(&[&["--scheme", "elastic", "--gc-unit", "65537"], &four[..]].concat()).refused(&["65537"]);
     create(&[&["--scheme", "elastic", "--gc-unit", "1024"], &four[..]].concat()).refused(&["too small"]);
     create(&[&["--scheme", "elastic", "--code", "rdp"], &["--parity", "1", "--data", "a", "b"][..]].concat())
