@@ -241,6 +241,7 @@ fn that_a_start_was_forced_is_known_until_it_is_cleared() {
     let (mut array, report) = assemble(array.into_devices(), 6, options());
     assert_eq!((report.forced, report.was_clean), (Some(epoch), true));
     array.run(|e, tag| e.clear_errors(tag, None)).unwrap();
+    array.stop().unwrap();
     let (mut array, report) = assemble(array.into_devices(), 6, options());
     assert_eq!(report.forced, None);
     array.stop().unwrap();
