@@ -206,6 +206,8 @@ class FlashOptions(TypedDict, total=False):
     queue_depth: Number | None
     seed: Number | None
     check: bool | None
+    interval: Text | None
+    series: File | None
 
 
 class ReliabilityOptions(TypedDict, total=False):
