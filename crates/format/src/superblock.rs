@@ -177,15 +177,8 @@ pub struct LossRecord {
     /// that some are.
     pub chunks: u64,
     /// The first assembly that was started by force although durable data was lost, or may be wrong, of which
-    /// nobody has taken note; 0 = none.
-    pub forced: Epoch,
-}
-
-impl LossRecord {
-    /// See [`LossRecord::forced`].
-    pub fn forced(&self) -> Option<Epoch> {
-        Some(self.forced).filter(|epoch| epoch.get() > 0)
-    }
+    /// nobody has taken note.
+    pub forced: Option<Epoch>,
 }
 
 /// What the last scrub found, for whoever asks later.
@@ -256,7 +249,7 @@ impl Superblock {
         check_counter("last used checkpoint number of the superblock", self.checkpoints.used)?;
         check_counter("last durable record of the superblock", self.durable_through.get())?;
         check_counter("rebuilt code words of the superblock", self.rebuilt)?;
-        check_counter("forced assembly of the superblock", self.losses.forced.get())?;
+        check_counter("forced assembly of the superblock", self.losses.forced.map_or(0, Epoch::get))?;
         let main_count = self.config.geometry.device_count();
         let spare_start = main_count + usize::from(self.config.log_count);
         let (members, dev) = (self.members.len(), self.dev.index());
@@ -305,7 +298,7 @@ impl Superblock {
         self.scrub.encode(out);
         self.faults.encode(out);
         fields::LOST_CHUNKS.put_u64(out, self.losses.chunks);
-        fields::FORCED.put_u64(out, self.losses.forced.get());
+        fields::FORCED.put_u64(out, self.losses.forced.map_or(0, Epoch::get));
         fields::REBUILT.put_u64(out, self.rebuilt);
         encode_config(&self.config, out);
         fields::MEMBER_COUNT.put_u16(out, u16::try_from(self.members.len()).expect("checked: at most 600"));
@@ -377,7 +370,7 @@ impl Superblock {
             faults: FaultRecord::decode(bytes),
             losses: LossRecord {
                 chunks: fields::LOST_CHUNKS.get_u64(bytes),
-                forced: Epoch::new(fields::FORCED.get_u64(bytes)),
+                forced: Some(fields::FORCED.get_u64(bytes)).filter(|epoch| *epoch > 0).map(Epoch::new),
             },
             rebuilt: fields::REBUILT.get_u64(bytes),
         };

@@ -262,7 +262,10 @@ fn superblock() -> impl Strategy<Value = Superblock> {
                     completed,
                 },
                 faults: FaultRecord { wrong, repaired, unread, since_unix_s },
-                losses: LossRecord { chunks: lost_chunks, forced: Epoch::new(scrub_cursor >> 1) },
+                losses: LossRecord {
+                    chunks: lost_chunks,
+                    forced: Some(scrub_cursor >> 1).filter(|epoch| *epoch > 0).map(Epoch::new),
+                },
                 rebuilt,
             }
         })

@@ -72,7 +72,7 @@ pub fn superblock_json(superblock: &Superblock) -> Value {
         "config_seq": superblock.config_seq,
         "epoch": superblock.epoch.get(),
         "clean": superblock.clean,
-        "forced_epoch": superblock.losses.forced().map(Epoch::get),
+        "forced_epoch": superblock.losses.forced.map(Epoch::get),
         "created_unix_s": superblock.created_unix_s,
         "scheme": config.scheme.to_string(),
         "code": config.code.to_string(),

@@ -325,7 +325,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     };
     let lost = losses::of_superblocks(found.arrangements().map(|arrangement| &arrangement.newest));
     let shadowed = matches!(condition, Condition::Failed | Condition::Incomplete);
-    let forced = found.arrangements().filter_map(|one| one.newest.losses.forced()).min();
+    let forced = found.arrangements().filter_map(|one| one.newest.losses.forced).min();
     let is_lost = (lost.is_some() || forced.is_some()) && !shadowed;
     let condition = if is_lost { Condition::Lost } else { condition };
     let mut status = outline(newest, condition, source);

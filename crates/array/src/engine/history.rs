@@ -4,7 +4,7 @@
 use super::report::MaintenanceReport;
 use super::{Core, EngineError};
 use crate::planted::{Planted, planted};
-use block::{DevIndex, Epoch};
+use block::DevIndex;
 use format::ScrubRecord;
 
 /// How a scrub ended.
@@ -74,7 +74,7 @@ impl Core {
         }
         let losses = &mut self.board.members.superblock.losses;
         let before = *losses;
-        losses.forced = if dev.is_none() { Epoch::new(0) } else { before.forced };
+        losses.forced = before.forced.filter(|_| dev.is_some());
         let result = if self.publish_history() { Ok(()) } else { Err(EngineError::ArrayFailed) };
         if result.is_err() {
             self.board.members.superblock.losses = before;

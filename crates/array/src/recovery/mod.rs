@@ -36,7 +36,7 @@ use crate::slots::PageArea;
 use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, Seq, WriteNow};
-use format::{BodyCrc, CheckpointNumbers, LossRecord, PAGE_WORDS, Superblock};
+use format::{BodyCrc, CheckpointNumbers, PAGE_WORDS, Superblock};
 use std::ops::Range;
 
 /// Checkpoints that an assembly may have begun behind the last of which superblocks or headers tell.
@@ -129,7 +129,7 @@ fn assemble_on(
         was_clean: newest.clean,
         checkpoint: loaded.place.number,
         lost,
-        forced: LossRecord { chunks: 0, forced }.forced(),
+        forced,
         ..RecoveryReport::default()
     };
     let journal = (&loaded, found, flushed);
@@ -179,9 +179,8 @@ fn newer_than_absent(newest: &Superblock, loaded: &load::Loaded, health: &Health
 /// The assembly that superblocks name from the first ones on as started by force, until somebody has taken
 /// note: the first of several. Should this start be cut short, what it wrote may let the next one pass
 /// without force; that must not make it good.
-fn forced_in(newest: &Superblock, epoch: Epoch, gives_up: bool) -> Epoch {
-    let now = if gives_up { epoch } else { Epoch::new(0) };
-    newest.losses.forced().unwrap_or(now)
+fn forced_in(newest: &Superblock, epoch: Epoch, gives_up: bool) -> Option<Epoch> {
+    newest.losses.forced.or(gives_up.then_some(epoch))
 }
 
 /// Members whose devices hold less than they did are nobody's from the first superblocks on: no device has

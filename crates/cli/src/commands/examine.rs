@@ -116,7 +116,7 @@ fn to_text(candidate: &Candidate) -> String {
             format!("{} ({} bytes)", show_size(config.whole_volume_bytes()), config.whole_volume_bytes()),
         ),
     ];
-    let forced = superblock.losses.forced().map(|epoch| ("LOST", describe_forced(epoch)));
+    let forced = superblock.losses.forced.map(|epoch| ("LOST", describe_forced(epoch)));
     for (label, value) in rows.into_iter().chain(forced) {
         text.push_str(&format!("  {label:<8} {value}\n"));
     }

@@ -36,7 +36,7 @@ pub fn completions(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
 /// Runs `man`: all pages are written beside those that are there, and then take their places.
 pub fn man(arguments: &ManArguments) -> Result<Exit, Failure> {
     let directory = &arguments.directory;
-    let at = |error: io::Error| Failure::new(format!("{}: cannot write there: {error}", directory.display()));
+    let at = |error| cannot_write(directory, &error);
     let was_there = directory.exists();
     fs::create_dir_all(directory).map_err(at)?;
     let partial = directory.join(format!("pages.{}.partial", std::process::id()));
@@ -52,9 +52,13 @@ pub fn man(arguments: &ManArguments) -> Result<Exit, Failure> {
     done.map(|()| 0)
 }
 
+fn cannot_write(directory: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{}: cannot write there: {error}", directory.display()))
+}
+
 /// Lets pages take their places, when none of these is taken by something else.
 fn put_in_place(pages: &Path, directory: &Path) -> Result<(), Failure> {
-    let at = |error: io::Error| Failure::new(format!("{}: cannot write there: {error}", directory.display()));
+    let at = |error| cannot_write(directory, &error);
     let mut moves = Vec::new();
     for page in fs::read_dir(pages).map_err(at)? {
         let page = page.map_err(at)?;

@@ -47,7 +47,7 @@ fn superblock() -> Superblock {
             completed: 1,
         },
         faults: FaultRecord { wrong: 19, repaired: 20, unread: 21, since_unix_s: 22 },
-        losses: LossRecord { chunks: 23, forced: Epoch::new(10) },
+        losses: LossRecord { chunks: 23, forced: Some(Epoch::new(10)) },
         rebuilt: 24,
     }
 }
@@ -112,7 +112,7 @@ fn what_a_reader_refuses_a_writer_refuses_too() {
         assert_eq!(what(Superblock { role, dev, ..superblock() }), "index of the device");
     }
     assert_eq!(what(Superblock { epoch: Epoch::new(1 << 63), ..superblock() }), "epoch of the superblock");
-    let losses = LossRecord { forced: Epoch::new(1 << 63), ..superblock().losses };
+    let losses = LossRecord { forced: Some(Epoch::new(1 << 63)), ..superblock().losses };
     assert_eq!(what(Superblock { losses, ..superblock() }), "forced assembly of the superblock");
     let config = ArrayConfig { stripe_count: 121, ..superblock().config };
     assert_eq!(what(Superblock { config, ..superblock() }), "number of stripes");

@@ -215,7 +215,7 @@ fn begun() -> Superblock {
 
 /// Started by force although data is lost, and nobody has cleared that.
 fn forced() -> Superblock {
-    Superblock { losses: LossRecord { chunks: 5, forced: EPOCH }, ..begun() }
+    Superblock { losses: LossRecord { chunks: 5, forced: Some(EPOCH) }, ..begun() }
 }
 
 /// Onto devices of twice the size: its metadata is behind its data.

@@ -75,12 +75,7 @@ impl Store {
                 }
                 self.begin(tag, key, Want::Set { value, when, lifetime, old });
             }
-            Ask::Get { key, range, lifetime } => {
-                match lifetime.is_none().then(|| self.get_kept(&key, range)).flatten() {
-                    Some(value) => self.tell(tag, Ok(Answer::Value(value))),
-                    None => self.begin(tag, key, Want::Get { range, lifetime }),
-                }
-            }
+            Ask::Get { key, range, lifetime } => self.begin(tag, key, Want::Get { range, lifetime }),
             Ask::Describe { key } => self.begin(tag, key, Want::Describe),
             Ask::Delete { key, old } => self.begin(tag, key, Want::Delete { old }),
             Ask::Live { key, lifetime } => self.begin(tag, key, Want::Live { lifetime }),
@@ -108,6 +103,11 @@ impl Store {
             return self.tell(tag, Err(Refused::Key { key_bytes: key.len() }));
         }
         let hash = KeyHash::of(self.header.secret, &key);
+        if let Want::Get { range, lifetime: None } = want
+            && let Some(value) = self.get_kept(&key, hash, range)
+        {
+            return self.tell(tag, Ok(Answer::Value(value)));
+        }
         let operation = Box::new(Operation {
             tag,
             key,
@@ -194,8 +194,7 @@ impl Store {
 
     /// What a GET is told whose record is kept, if nobody works on the key: it waits for nothing, and asks
     /// less of the memory than the cache would. The outer `None`: it has to go the long way.
-    fn get_kept(&mut self, key: &[u8], range: Range) -> Option<Option<Value>> {
-        let hash = KeyHash::of(self.header.secret, key);
+    fn get_kept(&mut self, key: &[u8], hash: KeyHash, range: Range) -> Option<Option<Value>> {
         if self.marks.doubt_below > 0 || self.work.locks.is_held(hash.main) {
             return None;
         }
