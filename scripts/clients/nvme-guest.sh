@@ -3,33 +3,16 @@
 # The array is served by io_uring on /dev/nvme*n1; the last drive warns that it runs out of spare blocks.
 
 set -u
-fdp=no
-mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mkdir -p /tmp /run /m
-for word in $(cat /proc/cmdline); do case $word in fdp=*) fdp=${word#fdp=} ;; esac; done
+. /guest.sh
+fdp=$(given fdp no)
+mkdir -p /tmp /run /m
 while read -r module; do insmod "/modules/$module"; done </modules/order
 ip link set lo up 2>/dev/null
 export ELASTRIPE_RUN_DIR=/run/e
 
-fail() {
-  echo "FAIL: $*"
-  for log in /tmp/*.log; do echo "-- $log"; tail -n 40 "$log"; done
-  echo "-- dmesg"; dmesg | tail -n 20
-  exit 1
-}
-step() { echo "== $(cut -d. -f1 /proc/uptime) s: $*"; }
-soon() {
-  local left=$(($1 * 10)); shift
-  while ! "$@" >/dev/null 2>&1; do
-    left=$((left - 1)); [ $left -gt 0 ] || return 1
-    sleep 0.1
-  done
-}
-says() { grep -q "$2" "/tmp/$1.log"; }
 drives() { [ -b /dev/nvme0n1 ] && [ -b /dev/nvme1n1 ] && [ -b /dev/nvme2n1 ] && [ -b /dev/nvme3n1 ]; }
 status() { elastripe status tank --json >/tmp/status.log 2>&1; }
 told() { status && [ "$(grep -c '"used_percent": 0' /tmp/status.log)" = 4 ]; }
-# expect WHAT FOUND WANTED
-expect() { [ "$2" = "$3" ] || fail "$1: $2, expected $3"; }
 # left DRIVE: of each of its placement handles what room its reclaim unit has.
 left() { nvme fdp status "$1" 2>/dev/null | awk -F': *' '/RUAMW|Reclaim Unit Available/ { print $NF }'; }
 

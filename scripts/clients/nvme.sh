@@ -26,12 +26,7 @@ test_nvme() {
   [ -e "$root/sbin/elastripe" ] || mv "$root/sbin/$(basename "$elastripe")" "$root/sbin/elastripe"
   for tool in nvme qemu-io; do ! command -v $tool >/dev/null || with_libraries "$root" "$(command -v $tool)"; done
   with_modules "$root" "$guest/tree" nvme loop
-  cp "$busybox" "$root/bin/busybox"
-  cp "$repo/scripts/clients/nvme-guest.sh" "$root/guest"
-  printf '#!/bin/busybox sh\n/bin/busybox --install -s /bin\nexport PATH=/sbin:/bin\nsh /guest\necho "guest: exit code $?"\npoweroff -f\n' >"$root/init"
-  chmod +x "$root/init"
-  (cd "$root" && find . | "$busybox" cpio -o -H newc) >"$work/initrd" 2>/dev/null
-  rm -rf "$root"
+  make_initrd "$root" "$busybox" nvme-guest.sh
   # Of the last drive QEMU says that it has hardly any spare blocks left.
   for drive in 0 1 2 3; do
     truncate -s 128M "$work/drive$drive"

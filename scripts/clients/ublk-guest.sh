@@ -3,31 +3,12 @@
 # Members are files in memory: they outlive a server that is killed, and cost no time.
 
 set -u
-crashes=3
-for word in $(cat /proc/cmdline 2>/dev/null); do case $word in crashes=*) crashes=${word#crashes=} ;; esac; done
+. /guest.sh
+crashes=$(given crashes 3)
 
-fail() {
-  echo "FAIL: $*"
-  for log in /tmp/*.log; do echo "-- $log"; tail -n 30 "$log"; done
-  echo "-- dmesg"; dmesg | tail -n 30
-  exit 1
-}
-step() { echo "== $(cut -d. -f1 /proc/uptime) s: $*"; }
-
-# soon SECONDS COMMAND...
-soon() {
-  local left=$(($1 * 10)); shift
-  while ! "$@" >/dev/null 2>&1; do
-    left=$((left - 1)); [ $left -gt 0 ] || return 1
-    sleep 0.1
-  done
-}
 gone() { ! kill -0 "$1" 2>/dev/null; }
 absent() { [ ! -e "$1" ]; }
-says() { grep -q "$2" "/tmp/$1.log"; }
 limit() { cat "/sys/block/$1/queue/$2"; }
-# expect WHAT FOUND WANTED
-expect() { [ "$2" = "$3" ] || fail "$1: $2, expected $3"; }
 
 # make NAME SIZE: a 4+2 array with a log device for each parity.
 make() {
@@ -65,8 +46,7 @@ verify() {
     --aux-path=/tmp "$2" "$3" "$4" >/tmp/fio.log 2>&1 || fail "fio $*"
 }
 
-mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; mount -t tmpfs -o size=1500m tmpfs /m; mount -t tmpfs tmpfs /tmp
-mount -t tmpfs tmpfs /run; mkdir -p /tmp/mnt
+mount -t tmpfs -o size=1500m tmpfs /m; mount -t tmpfs tmpfs /tmp; mount -t tmpfs tmpfs /run; mkdir -p /tmp/mnt
 export ELASTRIPE_RUN_DIR=/run/elastripe
 step "guest of Linux $(uname -r)"
 make one 64MiB

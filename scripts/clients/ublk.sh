@@ -61,6 +61,18 @@ with_modules() {
   done
 }
 
+# make_initrd ROOT BUSYBOX SCRIPT: a first file system of ROOT, which is used up, in which the script runs.
+make_initrd() {
+  local root=$1 busybox=$2 script=$3
+  cp "$busybox" "$root/bin/busybox"
+  cp "$repo/scripts/clients/guest.sh" "$root/guest.sh"
+  cp "$repo/scripts/clients/$script" "$root/guest"
+  printf '#!/bin/busybox sh\n/bin/busybox --install -s /bin\nexport PATH=/sbin:/bin\nsh /guest\necho "guest: exit code $?"\npoweroff -f\n' >"$root/init"
+  chmod +x "$root/init"
+  (cd "$root" && find . | "$busybox" cpio -o -H newc) >"$work/initrd" 2>/dev/null
+  rm -rf "$root"
+}
+
 # test_ublk: see ublk-guest.sh.
 test_ublk() {
   local tool guest=${UBLK_CACHE:-${CARGO_TARGET_DIR:-$repo/target}/ublk-guest} root=$work/root
@@ -73,12 +85,7 @@ test_ublk() {
   with_libraries "$root" "$elastripe" "$(command -v mkfs.ext4)" "$(command -v e2fsck)" "$(command -v blkdiscard)" "$(command -v fio)"
   [ -e "$root/sbin/elastripe" ] || mv "$root/sbin/$(basename "$elastripe")" "$root/sbin/elastripe"
   with_modules "$root" "$guest/tree" ublk_drv ext4 crc32c_generic
-  cp "$busybox" "$root/bin/busybox"
-  cp "$repo/scripts/clients/ublk-guest.sh" "$root/guest"
-  printf '#!/bin/busybox sh\n/bin/busybox --install -s /bin\nexport PATH=/sbin:/bin\nsh /guest\necho "guest: exit code $?"\npoweroff -f\n' >"$root/init"
-  chmod +x "$root/init"
-  (cd "$root" && find . | "$busybox" cpio -o -H newc) >"$work/initrd" 2>/dev/null
-  rm -rf "$root"
+  make_initrd "$root" "$busybox" ublk-guest.sh
   timeout -k 5 900 qemu-system-x86_64 -accel tcg,thread=multi -cpu max -machine q35 -smp 2 -m 2G -nodefaults -no-user-config -display none \
     -serial stdio -no-reboot -kernel "$guest"/tree/boot/vmlinuz-* -initrd "$work/initrd" \
     -append "console=ttyS0 quiet loglevel=4 mitigations=off panic=-1 crashes=$crashes" </dev/null | stdbuf -oL tr -d '\r'
