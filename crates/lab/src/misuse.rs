@@ -14,6 +14,9 @@ pub fn in_a_line(error: &Error) -> String {
     number_expected(error).unwrap_or(line)
 }
 
+/// The last number of a range without an end, as the parser prints it.
+const UNBOUNDED: &str = "18446744073709551615";
+
 /// Of a value that is no number, or none that may be.
 fn number_expected(error: &Error) -> Option<String> {
     let source = (error.kind() == ErrorKind::ValueValidation).then(|| error.source())??;
@@ -26,10 +29,10 @@ fn number_expected(error: &Error) -> Option<String> {
     } else {
         let (_, range) = reason.split_once(" is not in ")?;
         match range.split_once("..") {
-            Some((first, "")) => format!("a whole number, {first} or more"),
-            Some((first, last)) => {
-                format!("a whole number from {first} to {}", last.trim_start_matches('='))
-            }
+            Some((first, last)) => match last.trim_start_matches('=') {
+                "" | UNBOUNDED => format!("a whole number, {first} or more"),
+                last => format!("a whole number from {first} to {last}"),
+            },
             None => return None,
         }
     };
