@@ -106,9 +106,10 @@ trace_of() { run 0 trace generate --profile zipf:0.99 --range 4MiB --requests 20
 check_B8() {
   trace_of t.csv
   run 0 simulate --trace t.csv --ssd was-ssd --fill --compare raid,eplog,elastic,was --timed
-  says "absorbed" "EQUAL TERMS"
-  run 0 simulate --trace t.csv --ssd was-ssd --fill --compare raid,eplog,was --sync
-  says_not "EQUAL TERMS"
+  says "absorbed" "on equal terms: all acknowledge what the devices have"
+  says_not "NOT ON EQUAL TERMS"
+  run 0 simulate --trace t.csv --ssd was-ssd --fill --compare raid,eplog,was --own-terms
+  says "NOT ON EQUAL TERMS"
 }
 
 check_B9() {

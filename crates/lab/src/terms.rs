@@ -21,6 +21,19 @@ impl Terms {
         }
     }
 
+    /// That all of them are run to acknowledge what is durable, if they would differ otherwise; `own` is what
+    /// leaves each as it is.
+    pub fn equalized(&self, own: &str) -> Option<String> {
+        let differ = !self.from_memory.is_empty() && !self.from_devices.is_empty();
+        differ.then(|| {
+            format!(
+                "on equal terms: all acknowledge what the devices have, as {} do; {} would acknowledge from memory. {own}",
+                self.from_devices.join(", "),
+                self.from_memory.join(", ")
+            )
+        })
+    }
+
     /// The line; `equal` is what would make them equal.
     pub fn line(&self, equal: &str) -> Option<String> {
         if self.from_memory.is_empty() {
@@ -52,6 +65,15 @@ mod tests {
             terms.line("Do something.")
         };
         assert_eq!(of(&[("raid", false), ("eplog", false)]), None);
+        let mixed = |own| {
+            let mut terms = Terms::default();
+            terms.add("raid", false);
+            terms.add("was", true);
+            terms.equalized(own)
+        };
+        let equalized = mixed("Do something else.").unwrap_or_default();
+        assert!(equalized.starts_with("on equal terms") && equalized.ends_with("Do something else."));
+        assert_eq!(Terms::default().equalized(""), None);
         let alike = of(&[("elastic", true), ("was", true), ("was", true)]).unwrap_or_default();
         assert!(alike.starts_with("acknowledged from memory: elastic, was; "), "{alike}");
         let unlike = of(&[("raid", false), ("was", true)]).unwrap_or_default();

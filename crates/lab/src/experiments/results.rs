@@ -30,6 +30,13 @@ pub struct Results {
     pub cells: (usize, usize),
 }
 
+impl Results {
+    /// What each seed counted, ascending.
+    pub fn by_seed(&self) -> impl Iterator<Item = (u64, &View)> {
+        self.seeds.iter().copied().zip(&self.views)
+    }
+}
+
 /// Whose cells count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Builds {

@@ -42,8 +42,8 @@ impl Verdict {
 pub struct Reading {
     /// Which cell.
     pub cell: String,
-    /// Under each seed.
-    pub values: Vec<f64>,
+    /// Under each seed that has the cell.
+    pub values: BTreeMap<u64, f64>,
     /// Whether the paper's statement holds of it.
     pub holds: bool,
 }
@@ -51,12 +51,16 @@ pub struct Reading {
 impl Reading {
     /// Over the seeds.
     pub fn mean(&self) -> f64 {
-        mean(&self.values)
+        mean(&self.of_all())
     }
 
     /// Half of the interval of 95 % confidence over the seeds; none with one seed.
     pub fn interval(&self) -> Option<f64> {
-        interval(&self.values)
+        interval(&self.of_all())
+    }
+
+    fn of_all(&self) -> Vec<f64> {
+        self.values.values().copied().collect()
     }
 }
 
@@ -133,19 +137,18 @@ fn finding(part: &Part, grids: &[&'static Grid], results: &Results) -> Finding {
     let keys: Vec<Key> = grid
         .map(|grid| cells::keys(grid).into_iter().map(|(key, ..)| key).collect::<Vec<_>>())
         .unwrap_or_default();
-    let picked: Vec<Key> = keys.into_iter().filter(|key| is_picked(key, part.pick)).collect();
-    // All seeds must have run a cell; a quantity may still mean nothing of it, as a share of no writes.
-    let complete = !picked.is_empty()
-        && picked.iter().all(|key| results.views.iter().all(|view| view.has(key)))
-        && !results.views.is_empty();
+    let picked: Vec<&Key> = keys.iter().filter(|key| is_picked(key, part.pick)).collect();
+    // One seed must have run the whole grid, in which the cells that others are compared with are too.
+    let complete = !picked.is_empty() && results.views.iter().any(|view| keys.iter().all(|key| view.has(key)));
     let mut readings: Vec<Reading> = picked
         .iter()
         .filter_map(|key| {
-            let values: Option<Vec<f64>> = results.views.iter().map(|view| part.what.of(view, key)).collect();
-            let values =
-                values.filter(|values| !values.is_empty() && values.iter().all(|value| value.is_finite()))?;
-            let holds = part.paper.holds(mean(&values));
-            Some(Reading { cell: key.text(), values, holds })
+            // A quantity may mean nothing of a cell, as a share of no writes.
+            let values = results.by_seed().filter_map(|(seed, view)| {
+                part.what.of(view, key).filter(|value| value.is_finite()).map(|value| (seed, value))
+            });
+            let reading = Reading { cell: key.text(), values: values.collect(), holds: false };
+            (!reading.values.is_empty()).then(|| judged(reading, part))
         })
         .collect();
     if part.over == Over::Mean && !readings.is_empty() {
@@ -164,16 +167,19 @@ fn finding(part: &Part, grids: &[&'static Grid], results: &Results) -> Finding {
     }
 }
 
+fn judged(reading: Reading, part: &Part) -> Reading {
+    Reading { holds: part.paper.holds(reading.mean()), ..reading }
+}
+
+/// Over the seeds that all readings have.
 fn mean_of(readings: &[Reading], part: &Part) -> Reading {
-    let mut by_seed: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-    for reading in readings {
-        for (seed, &value) in reading.values.iter().enumerate() {
-            by_seed.entry(seed).or_default().push(value);
-        }
+    let mut by_seed: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for (&seed, &value) in readings.iter().flat_map(|reading| &reading.values) {
+        by_seed.entry(seed).or_default().push(value);
     }
-    let values: Vec<f64> = by_seed.values().map(|values| mean(values)).collect();
-    let holds = part.paper.holds(mean(&values));
-    Reading { cell: format!("mean of {}", readings.len()), values, holds }
+    by_seed.retain(|_, values| values.len() == readings.len());
+    let values = by_seed.into_iter().map(|(seed, values)| (seed, mean(&values))).collect();
+    judged(Reading { cell: format!("mean of {}", readings.len()), values, holds: false }, part)
 }
 
 #[cfg(test)]

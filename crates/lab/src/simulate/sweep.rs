@@ -75,6 +75,11 @@ fn found(
 ) -> Result<Found, Failure> {
     let mut cells = cells(axes, line)?;
     check(arguments, &cells)?;
+    let equal = if arguments.cells.own_terms || axes.iter().any(|axis| axis.option == "sync") {
+        None
+    } else {
+        put_on_equal_terms(&mut cells)
+    };
     if let Some(shard) = arguments.cells.shard {
         let mut index = 0;
         cells.retain(|_| {
@@ -99,7 +104,7 @@ fn found(
     let found = work(arguments, &keyed, &traces, &board);
     board.bar.finish_and_clear();
     let (keys, cells): (Vec<String>, Vec<Cell>) = keyed.into_iter().unzip();
-    let terms = terms(&cells);
+    let terms = equal.into_iter().chain(terms(&cells)).collect();
     let seeds = seeds_without_effect(axes, &cells, line);
     let rows = rows(cells.into_iter().zip(found?), arguments.cells.baseline);
     if let Some(store) = board.store {
@@ -348,13 +353,25 @@ fn seeds_without_effect(axes: &[Axis], cells: &[Cell], line: &[OsString]) -> Opt
     })
 }
 
-/// What differs between the rows beside what their columns say.
-fn terms(cells: &[Cell]) -> Vec<String> {
+/// Where some cells would acknowledge from memory and others cannot, none does; what is said of it.
+fn put_on_equal_terms(cells: &mut [Cell]) -> Option<String> {
+    let line = acknowledged(cells).equalized("--own-terms runs each scheme as it is served.")?;
+    cells.iter_mut().for_each(|cell| cell.arguments.array.sync = true);
+    Some(line)
+}
+
+/// When the schemes of the cells acknowledge a write.
+fn acknowledged(cells: &[Cell]) -> Terms {
     let mut terms = Terms::default();
     for cell in cells {
         terms.add(cell.arguments.array.scheme.name(), cell.arguments.answers_from_memory());
     }
-    let line = terms.line("--sync has all of them acknowledge what is durable.");
+    terms
+}
+
+/// What differs between the rows beside what their columns say.
+fn terms(cells: &[Cell]) -> Vec<String> {
+    let line = acknowledged(cells).line("Without --own-terms all of them acknowledge what is durable.");
     line.into_iter().chain([ACCOUNTS.to_owned()]).collect()
 }
 

@@ -1,10 +1,10 @@
 //! The report as one page that needs no other file.
 
 use super::super::declare::Experiment;
-use super::super::verdict::{Judged, Verdict};
+use super::super::verdict::{Finding, Judged, Verdict};
 use super::Report;
 use super::picture;
-use super::tables::{Table, shown};
+use super::tables::{Table, named, shown};
 use crate::failure::Failure;
 
 const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:1180px;margin:2em auto;padding:0 1em;color:#1a1a1a}\
@@ -38,17 +38,16 @@ impl Report<'_> {
 
     fn head(&self, page: &mut String) {
         let results = self.results;
-        let seeds: Vec<String> = results.seeds.iter().map(u64::to_string).collect();
         let hosts: Vec<&str> = results.hosts.iter().map(String::as_str).collect();
         page.push_str(&format!(
-            "<p>elastripe {}, program {}; run on {}; scale {}, seeds {}; {} of {} cells are there. Loads are synthetic stand-ins, made \
+            "<p>elastripe {}, program {}; run on {}; scale {}, seeds {}; {} of {} cells of all seeds are there. Loads are synthetic stand-ins, made \
              from the seed, where a paper's trace cannot be had. With several seeds a figure is the mean \u{b1} half of the interval of 95 % \
-             confidence.</p>\n",
+             confidence over those that have the cell, which are named where they are not all of them.</p>\n",
             escaped(&results.build.version),
             escaped(&results.build.hash),
             escaped(&hosts.join(", ")),
             results.scale,
-            seeds.join(", "),
+            named(&results.seeds),
             results.cells.0,
             results.cells.1
         ));
@@ -80,7 +79,7 @@ impl Report<'_> {
         page.push_str("<h2 id=\"headlines\">Headlines</h2>\n<div class=\"wide\"><table><thead><tr><th>row</th><th>the paper says</th>");
         page.push_str("<th>experiment</th><th>paper</th><th>ours</th><th>verdict</th><th>why</th></tr></thead><tbody>\n");
         for judged in &self.judged {
-            let parts = |each: fn(&super::super::verdict::Finding) -> String| {
+            let parts = |each: &dyn Fn(&Finding) -> String| {
                 let parts = judged.findings.iter().map(|finding| escaped(&each(finding)));
                 parts.collect::<Vec<_>>().join("<br>")
             };
@@ -88,8 +87,8 @@ impl Report<'_> {
                 "<tr id=\"{id}\"><td>{id}</td><td>{}</td><td><a href=\"#{experiment}\">{experiment}</a></td><td>{}</td><td>{}</td>\
                  <td class=\"v {}\">{}</td><td>{}</td></tr>\n",
                 escaped(judged.headline.says),
-                parts(|finding| finding.paper.clone()),
-                parts(super::super::verdict::Finding::text),
+                parts(&|finding| finding.paper.clone()),
+                parts(&|finding| self.ours(finding)),
                 class(judged.verdict),
                 judged.verdict.text(),
                 why(judged),
@@ -190,6 +189,10 @@ fn table(table: &Table, page: &mut String) {
     for column in table.grid.columns {
         page.push_str(&format!("<th class=\"n\">{}</th>", escaped(column.name)));
     }
+    let has_uneven_seeds = table.has_uneven_seeds();
+    if has_uneven_seeds {
+        page.push_str("<th class=\"n\">seeds</th>");
+    }
     page.push_str("</tr></thead><tbody>\n");
     for row in &table.rows {
         page.push_str("<tr>");
@@ -198,6 +201,9 @@ fn table(table: &Table, page: &mut String) {
         }
         for (column, values) in table.grid.columns.iter().zip(&row.values) {
             page.push_str(&format!("<td class=\"n\">{}</td>", escaped(&shown(values, column.digits))));
+        }
+        if has_uneven_seeds {
+            page.push_str(&format!("<td class=\"n\">{}</td>", named(&row.seeds)));
         }
         page.push_str("</tr>\n");
     }

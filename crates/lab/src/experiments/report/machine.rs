@@ -2,7 +2,7 @@
 
 use super::super::verdict::{Finding, Judged, Reading};
 use super::Report;
-use super::tables::Table;
+use super::tables::{Table, named};
 use crate::plot::table::quoted;
 use serde_json::{Map, Value, json};
 
@@ -48,12 +48,23 @@ impl Report<'_> {
                 judged.headline.says.to_owned(),
                 judged.verdict.text().to_owned(),
                 join(&|finding| finding.paper.clone()),
-                join(&|finding| finding.text()),
+                join(&|finding| self.ours(finding)),
                 judged.why.to_owned(),
             ];
             line(&mut text, &cells);
         }
         text
+    }
+
+    /// What cells have, and under which seeds where these are not all of the report.
+    pub fn ours(&self, finding: &Finding) -> String {
+        let of = |reading: &Reading| reading.values.keys().copied().collect::<Vec<_>>();
+        let fewest = finding.readings.iter().map(of).min_by_key(Vec::len);
+        match fewest.filter(|seeds| seeds.len() < self.results.seeds.len()) {
+            Some(seeds) if seeds.len() == 1 => format!("{} (seed {} alone)", finding.text(), named(&seeds)),
+            Some(seeds) => format!("{} (seeds {})", finding.text(), named(&seeds)),
+            None => finding.text(),
+        }
     }
 
     /// A line per figure, cell and seed.
@@ -63,7 +74,7 @@ impl Report<'_> {
             for row in &table.rows {
                 let labels: Vec<String> =
                     row.key.labels.iter().map(|(axis, label)| format!("{axis}={label}")).collect();
-                for (view, seed) in self.results.views.iter().zip(&self.results.seeds) {
+                for (seed, view) in self.results.by_seed() {
                     for (figure, value) in view.figures(&row.key).into_iter().flatten() {
                         let cells = [
                             table.grid.name.to_owned(),
@@ -133,7 +144,8 @@ fn headline(judged: &Judged) -> Value {
     let reading = |reading: &Reading| {
         json!({
             "cell": reading.cell, "mean": reading.mean(), "interval_95": reading.interval(),
-            "values": reading.values, "holds": reading.holds,
+            "seeds": reading.values.keys().collect::<Vec<_>>(),
+            "values": reading.values.values().collect::<Vec<_>>(), "holds": reading.holds,
         })
     };
     let findings = judged.findings.iter().map(|finding| {
@@ -158,6 +170,7 @@ fn grid(table: &Table) -> Value {
         for (axis, label) in &row.key.labels {
             map.insert((*axis).to_owned(), (*label).into());
         }
+        map.insert("seeds".to_owned(), json!(row.seeds));
         for (column, values) in table.grid.columns.iter().zip(&row.values) {
             map.insert(column.name.to_owned(), json!(values));
         }

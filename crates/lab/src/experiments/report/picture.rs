@@ -18,7 +18,7 @@ pub fn svg(plot: &Plot, table: &tables::Table, results: &Results) -> Result<Opti
     let axes: Vec<&str> = plot.x.iter().chain(plot.series).copied().collect();
     let mut rows = Vec::new();
     for row in table.rows.iter().filter(|row| is_picked(&row.key, plot.pick)) {
-        for (view, seed) in results.views.iter().zip(&results.seeds) {
+        for (seed, view) in results.by_seed() {
             let Some(value) = plot.what.of(view, &row.key).filter(|value| value.is_finite()) else {
                 continue;
             };

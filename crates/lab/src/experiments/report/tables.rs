@@ -4,15 +4,15 @@ use super::super::cells::keys;
 use super::super::declare::Grid;
 use super::super::results::Results;
 use super::super::verdict::{interval, mean};
-use super::super::view::Key;
+use super::super::view::{Key, View};
 
 /// The table of a grid.
 pub struct Table {
     /// Its grid.
     pub grid: &'static Grid,
-    /// A row per cell that every seed has.
+    /// A row per cell that a seed has.
     pub rows: Vec<Row>,
-    /// Cells that are missing.
+    /// Cells that no seed has.
     pub missing: usize,
 }
 
@@ -20,12 +20,21 @@ pub struct Table {
 pub struct Row {
     /// The cell.
     pub key: Key,
-    /// Each column's values, one per seed; empty where the quantity means nothing.
+    /// The seeds that have it.
+    pub seeds: Vec<u64>,
+    /// Each column's values, one per seed for which the quantity means something.
     pub values: Vec<Vec<f64>>,
 }
 
 /// All tables.
 pub struct Tables(Vec<Table>);
+
+impl Table {
+    /// Whether some cells have more seeds than others.
+    pub fn has_uneven_seeds(&self) -> bool {
+        self.rows.windows(2).any(|rows| rows.first().map(|row| &row.seeds) != rows.last().map(|row| &row.seeds))
+    }
+}
 
 impl Tables {
     /// Computes them.
@@ -47,18 +56,24 @@ impl Tables {
 fn table(grid: &'static Grid, results: &Results) -> Table {
     let mut table = Table { grid, rows: Vec::new(), missing: 0 };
     for (key, ..) in keys(grid) {
-        if results.views.is_empty() || !results.views.iter().all(|view| view.has(&key)) {
+        let (seeds, views): (Vec<u64>, Vec<&View>) =
+            results.by_seed().filter(|(_, view)| view.has(&key)).unzip();
+        if seeds.is_empty() {
             table.missing += 1;
             continue;
         }
         let values = grid.columns.iter().map(|column| {
-            let values: Option<Vec<f64>> =
-                results.views.iter().map(|view| column.what.of(view, &key)).collect();
-            values.filter(|values| values.iter().all(|value| value.is_finite())).unwrap_or_default()
+            let values = views.iter().filter_map(|view| column.what.of(view, &key));
+            values.filter(|value| value.is_finite()).collect()
         });
-        table.rows.push(Row { values: values.collect(), key });
+        table.rows.push(Row { values: values.collect(), seeds, key });
     }
     table
+}
+
+/// Seeds in words.
+pub fn named(seeds: &[u64]) -> String {
+    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// A mean with its interval.
