@@ -84,6 +84,45 @@ fn all_experiments_run_in_short_and_every_headline_is_in_the_report() {
     assert_eq!(self::report(folder.path())[1], text);
 }
 
+/// Seeds may have different cells: each figure is over those that have its cell, and says which; a seed alone
+/// that has not all of a grid judges nothing.
+#[test]
+fn figures_are_over_the_seeds_that_have_the_cell() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let run = |more: &[&str]| done(&[&["run", "X-05", "--scale", SCALE, "--out", out], more].concat());
+    let grid = "grid=ssd-writes";
+    run(&["--seed", "2", "--where", "trace=fin", "--where", grid]);
+    let verdict = |report: &Value| headline(report, "H-01")["verdict"].as_str().unwrap().to_owned();
+    let part: Value = serde_json::from_str(&report(folder.path())[1]).unwrap();
+    assert_eq!(verdict(&part), "not run");
+    run(&["--where", grid]);
+    let [html, text, csv, _] = report(folder.path());
+    let whole: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(verdict(&whole), "no verdict below full length");
+    let readings = headline(&whole, "H-01")["findings"][0]["readings"].as_array().unwrap();
+    for reading in readings {
+        let seeds = if reading["cell"].as_str().unwrap().starts_with("fin") { vec![1, 2] } else { vec![1] };
+        assert_eq!(reading["seeds"], serde_json::json!(seeds), "{reading}");
+        assert_eq!(reading["values"].as_array().unwrap().len(), seeds.len());
+        assert_eq!(reading["interval_95"].is_null(), seeds.len() == 1, "{reading}");
+    }
+    assert!(html.contains("(seed 1 alone)") && csv.contains("(seed 1 alone)"), "{csv}");
+    assert!(html.contains("<td class=\"n\">1, 2</td>"), "no column of seeds");
+    // What was replayed is known by its hash, and another seed is another load.
+    let hash = |seed: u64| {
+        let of = |cell: &Value| cell["seed"] == seed && cell["cell"].as_str().unwrap().contains("trace=fin");
+        let cell = cells(folder.path()).iter().map(|path| json(path)).find(of).unwrap();
+        cell["provenance"]["load_hash"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(hash(1).len(), 16);
+    assert_ne!(hash(1), hash(2));
+}
+
+fn headline<'a>(report: &'a Value, id: &str) -> &'a Value {
+    report["headlines"].as_array().unwrap().iter().find(|headline| headline["id"] == id).unwrap()
+}
+
 /// Laws that hold whatever the length.
 fn what_was_counted_holds_together(folder: &Path) {
     let figures = figures(folder);

@@ -348,6 +348,28 @@ fn a_commit_without_some_ssds_counts_and_takes_longer() {
     refuse(&["--fail", "3"], "--fail: found 3, expected at most the 2 SSDs");
     refuse(&["--fail", "1", "--rebuild", "1"], "--fail: found beside --rebuild");
     refuse(&["--fail", "1", "--scheme", "raid"], "--fail 1: scheme raid");
+    refuse(&["--fail-at", "9"], "--fail");
+    refuse(&["--fail", "1", "--fail-at", "99999999"], "--fail-at: found 99999999, expected at most the");
+}
+
+/// SSDs that fail on the way: what follows is written without them, so the earlier the less, and under every
+/// scheme.
+#[test]
+fn ssds_that_fail_on_the_way_are_written_no_more() {
+    let (_folder, trace) = skewed();
+    let common = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "32MiB", "--fill", "--compact"];
+    for scheme in ["raid", "parity-log", "eplog"] {
+        let chunks = |more: &[&str]| {
+            let json = simulate(&[&common[..], &["--scheme", scheme], more].concat());
+            float(&json, "/ssd_pages_written")
+        };
+        let [all, late, early] = [
+            chunks(&[]),
+            chunks(&["--fail", "2", "--fail-at", "15000"]),
+            chunks(&["--fail", "2", "--fail-at", "1000"]),
+        ];
+        assert!(early < late && late < all, "{scheme}: {early} {late} {all}");
+    }
 }
 
 /// Erases that a block is rated for, at the rate of the trace's own times.

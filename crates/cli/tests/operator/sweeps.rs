@@ -186,7 +186,10 @@ fn unequal_terms_are_asked_for_said_and_shown() {
 
     let equal = rig.run(&[&plain[..], &["--json"]].concat()).ok().json();
     let note = equal["notes"][0].as_str().unwrap();
-    assert!(note.starts_with("on equal terms: all acknowledge what the devices have, as raid, eplog do;"), "{note}");
+    assert!(
+        note.starts_with("on equal terms: all acknowledge what the devices have, as raid, eplog do;"),
+        "{note}"
+    );
     let sync = rig.run(&[&plain[..], &["--sync", "--json"]].concat()).ok().json();
     assert_eq!(sync["notes"].as_array().map(Vec::len), Some(1), "{sync:#}");
     assert_eq!(equal["cells"], sync["cells"]);

@@ -101,6 +101,8 @@ pub struct Driver<'a> {
     free_parts: Vec<usize>,
     finished: Vec<Finished>,
     series: Option<Series>,
+    /// Requests that are sent before members are lost, and how many are.
+    loss: Option<(u64, usize)>,
 }
 
 impl<'a> Driver<'a> {
@@ -127,6 +129,7 @@ impl<'a> Driver<'a> {
             free_parts: (0..part_count).rev().collect(),
             finished: Vec::new(),
             series: None,
+            loss: None,
         }
     }
 
@@ -138,6 +141,11 @@ impl<'a> Driver<'a> {
     /// The map of what was written, if content is verified.
     pub fn verifier(&self) -> Option<&Verifier> {
         self.verifier.as_ref()
+    }
+
+    /// When so many more requests have been sent, loses members of the array, the first ones.
+    pub fn lose(&mut self, requests: u64, members: usize) {
+        self.loss = Some((requests, members));
     }
 
     /// From now on keeps rows of what is done.
@@ -229,6 +237,7 @@ impl<'a> Driver<'a> {
                     break;
                 }
                 self.admit(&request, due, &mut outcome);
+                self.lose_if_due();
                 next = requests.next();
                 if pace == Pace::Simulated {
                     self.simulated_ns = self.simulated_ns.max(simulated_ns(&request));
@@ -262,6 +271,15 @@ impl<'a> Driver<'a> {
         }
         std::thread::sleep(Duration::from_nanos(wait_ns - SLEEP_LATE_NS));
         0
+    }
+
+    fn lose_if_due(&mut self) {
+        let Some((left, members)) = &mut self.loss else { return };
+        *left -= 1;
+        if *left == 0 {
+            self.target.lose(*members);
+            self.loss = None;
+        }
     }
 
     fn conflicts(&self, request: &Request) -> bool {

@@ -189,22 +189,27 @@ impl Loaded {
         })
     }
 
-    /// A hash of the prepared requests, for provenance: FNV-1a, 64 bits.
+    /// A hash of the prepared requests, for provenance.
     pub fn hash(&self) -> u64 {
-        let op = |op| match op {
-            Op::Read => 0,
-            Op::Write => 1,
-            Op::Flush => 2,
-            Op::Trim => 3,
-        };
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        for request in &self.requests {
-            for word in [request.time_us, op(request.op), request.offset_bytes, request.length_bytes] {
-                for byte in word.to_le_bytes() {
-                    hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-                }
+        hash(&self.requests)
+    }
+}
+
+/// A hash of requests: FNV-1a, 64 bits.
+pub fn hash(requests: &[Request]) -> u64 {
+    let op = |op| match op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Flush => 2,
+        Op::Trim => 3,
+    };
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for request in requests {
+        for word in [request.time_us, op(request.op), request.offset_bytes, request.length_bytes] {
+            for byte in word.to_le_bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             }
         }
-        hash
     }
+    hash
 }

@@ -115,7 +115,13 @@ impl Folder {
     }
 
     /// Keeps what a cell came to.
-    pub fn keep(&self, cell: &Cell, figures: Figures, cpu_seconds: f64) -> Result<(), Failure> {
+    pub fn keep(
+        &self,
+        cell: &Cell,
+        figures: Figures,
+        load_hash: Option<u64>,
+        cpu_seconds: f64,
+    ) -> Result<(), Failure> {
         let found = Found {
             inputs: cell.inputs(),
             build: Build::own(),
@@ -128,6 +134,7 @@ impl Folder {
         };
         let provenance = json!({
             "host": found.host, "date": provenance::date(), "command": provenance::command(), "cpu_seconds": cpu_seconds,
+            "load_hash": load_hash.map(|hash| format!("{hash:016x}")),
         });
         self.write(&found, &provenance)
     }

@@ -224,31 +224,39 @@ fn dense(mut requests: Vec<Request>, kept: Kept) -> Vec<Request> {
 /// The loads that were made last: neighbouring cells share them.
 #[derive(Default)]
 pub struct Loads {
-    last: Mutex<Vec<(String, Arc<Loaded>)>>,
+    last: Mutex<Vec<Made>>,
+}
+
+/// A load that was made: how, what it is, the hash of its requests.
+struct Made {
+    how: String,
+    loaded: Arc<Loaded>,
+    hash: u64,
 }
 
 /// So many loads are kept; each takes up to a gigabyte.
 const KEPT: usize = 2;
 
 impl Loads {
-    /// A load, prepared as the options say.
+    /// A load, prepared as the options say, and the hash of its requests.
     pub fn get(
         &self,
         load: &Workload,
         (scale, seed): (Scale, u64),
         options: &TraceOptions,
         chunk_bytes: u64,
-    ) -> Result<Arc<Loaded>, Failure> {
+    ) -> Result<(Arc<Loaded>, u64), Failure> {
         let how = format!("{} {scale} {seed} {options:?} {chunk_bytes}", load.inputs());
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = last.iter().find(|(name, _)| *name == how) {
-            return Ok(Arc::clone(found));
+        if let Some(found) = last.iter().find(|made| made.how == how) {
+            return Ok((Arc::clone(&found.loaded), found.hash));
         }
         last.truncate(KEPT - 1);
         let (requests, said) = load.requests(scale, seed)?;
         let loaded = Arc::new(options.prepare(&requests, said, chunk_bytes)?);
-        last.insert(0, (how, Arc::clone(&loaded)));
-        Ok(loaded)
+        let hash = loaded.hash();
+        last.insert(0, Made { how, loaded: Arc::clone(&loaded), hash });
+        Ok((loaded, hash))
     }
 }
 

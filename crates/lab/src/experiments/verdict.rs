@@ -139,7 +139,8 @@ fn finding(part: &Part, grids: &[&'static Grid], results: &Results) -> Finding {
         .unwrap_or_default();
     let picked: Vec<&Key> = keys.iter().filter(|key| is_picked(key, part.pick)).collect();
     // One seed must have run the whole grid, in which the cells that others are compared with are too.
-    let complete = !picked.is_empty() && results.views.iter().any(|view| keys.iter().all(|key| view.has(key)));
+    let complete =
+        !picked.is_empty() && results.views.iter().any(|view| keys.iter().all(|key| view.has(key)));
     let mut readings: Vec<Reading> = picked
         .iter()
         .filter_map(|key| {

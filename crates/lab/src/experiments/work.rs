@@ -73,8 +73,9 @@ pub fn run(cells: &[Cell], folder: &Folder, jobs: usize) -> Result<Done, Failure
 impl Board<'_> {
     fn one(&self, cell: &Cell) {
         let before = cpu_seconds();
-        let done = engine::run(cell, &self.loads)
-            .and_then(|figures| self.folder.keep(cell, figures, cpu_seconds() - before));
+        let done = engine::run(cell, &self.loads).and_then(|(figures, load_hash)| {
+            self.folder.keep(cell, figures, load_hash, cpu_seconds() - before)
+        });
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match done {
             Ok(()) => state.0.run += 1,

@@ -24,6 +24,10 @@ pub struct Recovery {
     /// that is part of the run's time (as `--commit-every end` is, which it takes the place of).
     #[arg(long, value_name = "SSDS")]
     pub fail: Option<usize>,
+    /// Lose the SSDs of --fail when so many requests have been sent, instead of behind the last one; the rest
+    /// runs without them, under any scheme.
+    #[arg(long, requires = "fail", value_parser = clap::value_parser!(u64).range(1..), value_name = "REQUESTS")]
+    pub fail_at: Option<u64>,
     /// At the end, after a parity commit, lose so many of the SSDs and rebuild them (at most as many as there
     /// are parities).
     #[arg(long, default_value = "0", value_name = "SSDS")]
@@ -82,8 +86,13 @@ impl Rebuilt {
 }
 
 impl Recovery {
-    /// Refuses more than the code makes up for.
-    pub fn check(&self, parity_count: usize) -> Result<(), Failure> {
+    /// Refuses more than the code makes up for, and what no request is left for.
+    pub fn check(&self, parity_count: usize, requests: usize) -> Result<(), Failure> {
+        if let Some(at) = self.fail_at.filter(|&at| usize::try_from(at).is_ok_and(|at| at > requests)) {
+            return Err(Failure::new(format!(
+                "--fail-at: found {at}, expected at most the {requests} requests of the trace"
+            )));
+        }
         if self.fail.is_some_and(|fail| fail > 0) && self.rebuild > 0 {
             return Err(Failure::new("--fail: found beside --rebuild, expected one of them"));
         }
@@ -103,17 +112,23 @@ impl Recovery {
 
     /// Refuses what means nothing to a scheme.
     pub fn check_scheme(&self, scheme: SchemeKind) -> Result<(), Failure> {
-        check_commits(self.fail.map(|fail| format!("--fail {fail}")), scheme)
+        let at_the_end = self.fail.filter(|_| self.fail_at.is_none());
+        check_commits(at_the_end.map(|fail| format!("--fail {fail}")), scheme)
     }
 
-    /// Loses the first SSDs and commits parity, if that is asked for.
-    pub fn degrade(&self, target: &mut ArrayTarget<SimulatedSet>) -> Result<(), Failure> {
+    /// The request at which SSDs are lost on the way, and how many.
+    pub fn loss(&self) -> Option<(u64, usize)> {
+        self.fail_at.zip(self.fail)
+    }
+
+    /// Loses the first SSDs, if that has not been on the way, and commits parity, if that is asked for.
+    pub fn degrade(&self, scheme: SchemeKind, target: &mut ArrayTarget<SimulatedSet>) -> Result<(), Failure> {
         let Some(fail) = self.fail else { return Ok(()) };
-        for dev in (0u16..).map(DevIndex::new).take(fail) {
-            target.array_mut().engine().fail_device(dev);
+        if self.fail_at.is_none() {
+            target.lose(fail);
         }
         target.settle()?;
-        target.commit()
+        if scheme.has_log() { target.commit() } else { Ok(()) }
     }
 
     /// Loses the first SSDs and rebuilds them.

@@ -45,7 +45,7 @@ pub fn simulate_with(
     shown: Shown<'_>,
     policies: Policies,
 ) -> Result<Outcome, Failure> {
-    arguments.recovery.check(arguments.array.geometry.parity_count)?;
+    arguments.recovery.check(arguments.array.geometry.parity_count, loaded.requests.len())?;
     arguments.rows.check()?;
     let (ssd, start_ns) = prefilled(arguments, shown)?;
     let sized = sized(arguments, loaded, &ssd)?;
@@ -76,6 +76,9 @@ pub fn simulate_with(
     if let Some(every) = arguments.rows.interval {
         driver.sample(every, pace)?;
     }
+    if let Some((at, ssds)) = arguments.recovery.loss() {
+        driver.lose(at, ssds);
+    }
     let requests = loaded.requests.iter().copied();
     let commit = match arguments.array.commit_every {
         CommitEvery::End if arguments.recovery.fail.is_some() => CommitEvery::Never,
@@ -85,7 +88,7 @@ pub fn simulate_with(
     let series = driver.take_series(pace, &phase.outcome)?;
     arguments.rows.keep(&series)?;
     drop(progress);
-    arguments.recovery.degrade(&mut target)?;
+    arguments.recovery.degrade(arguments.array.scheme, &mut target)?;
     let cpu_seconds = cpu_seconds() - cpu;
     let run = Marks::of(&target).since(&before).stretch(phase);
     let rebuilt = arguments.recovery.run(&mut target)?;

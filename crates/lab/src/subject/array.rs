@@ -282,6 +282,12 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
         Ok(())
     }
 
+    fn lose(&mut self, members: usize) {
+        for dev in (0u16..).map(DevIndex::new).take(members) {
+            self.array_mut().engine().fail_device(dev);
+        }
+    }
+
     fn commit_every(&mut self, writes: Option<u64>) {
         self.array.engine().commit_every(writes);
     }

@@ -493,6 +493,8 @@ impl Target for NbdTarget {
         Err(self.lost("a checkpoint cannot be asked for over NBD; use `elastripe checkpoint`"))
     }
 
+    fn lose(&mut self, _members: usize) {}
+
     fn commit_every(&mut self, _writes: Option<u64>) {
         // The server's affair; the command refuses the option.
     }

@@ -97,6 +97,9 @@ pub trait Target {
     /// Writes a checkpoint of the metadata, in an array.
     fn checkpoint(&mut self, kind: CheckpointKind) -> Result<(), Failure>;
 
+    /// Loses the first members, in an array.
+    fn lose(&mut self, members: usize);
+
     /// From now on commits parity after so many writes, counted from now, in an array.
     fn commit_every(&mut self, writes: Option<u64>);
 

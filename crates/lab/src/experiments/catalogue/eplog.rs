@@ -149,6 +149,48 @@ static THROUGHPUT: Grid = Grid {
     ],
 };
 
+/// What table 1 may mean of the SSD.
+const READINGS: Axis = Axis {
+    name: "drive",
+    points: &[
+        point("32 at once", "--ssd plextor-m5pro"),
+        point("one at a time", "--ssd plextor-m5pro-serial"),
+        point("queue reads 4 x", "--ssd plextor-m5pro-queued"),
+    ],
+};
+
+/// What H-12 to H-15 owe to that.
+static THROUGHPUT_READINGS: Grid = Grid {
+    name: "throughput-readings",
+    engine: Engine::Simulate,
+    loads: &[&stock::FIN],
+    words: "--geometry 6+2 --fill --compact --writes-only --queue-depth 32",
+    axes: &[READINGS, SCHEMES],
+    without: &[],
+    scaled: &[],
+    columns: &[
+        column("requests/s", 0, Figure("requests_per_second")),
+        column("more than raid, %", 1, More("requests_per_second", RAID)),
+        column("more than parity-log, %", 1, More("requests_per_second", PARITY_LOG)),
+        column("mean, us", 1, Figure("latency_us_mean")),
+    ],
+};
+
+/// What H-21 to H-24 owe to that.
+static RECOVERY_READINGS: Grid = Grid {
+    name: "recovery-readings",
+    engine: Engine::Simulate,
+    loads: &[&stock::FIN],
+    words: "--compact --fill --writes-only --rewrites log --geometry 6+2 --rebuild 2 --prefetch 1",
+    axes: &[READINGS, WHEN, BATCH],
+    without: &[],
+    scaled: &[WRITES],
+    columns: &[
+        column("MB/s recovered", 1, By(quantities::recovered)),
+        column("more than batch 100, %", 1, More("rebuild_bytes_per_s", &[("batch", "100")])),
+    ],
+};
+
 static THROUGHPUT_COMMITS: Grid = Grid {
     name: "throughput-commits",
     engine: Engine::Simulate,
@@ -181,32 +223,38 @@ static DEGRADED: Grid = Grid {
     ],
 };
 
+const WHEN: Axis = Axis {
+    name: "when",
+    points: &[point("before the replay", "--head 1"), point("after it", "--head {writes}")],
+};
+
+const BATCH: Axis = Axis {
+    name: "batch",
+    points: &[
+        point("1", "--batch 1"),
+        point("10", "--batch 10"),
+        point("100", "--batch 100"),
+        point("1000", "--batch 1000"),
+    ],
+};
+
+const WRITES: Scaled = Scaled { name: "writes", full: 100_000, least: 300 };
+
 static RECOVERY: Grid = Grid {
     name: "recovery",
     engine: Engine::Simulate,
     loads: &[&stock::FIN],
     words: "--ssd plextor-m5pro --compact --fill --writes-only --rewrites log --geometry 6+2 --rebuild 2",
     axes: &[
-        Axis {
-            name: "when",
-            points: &[point("before the replay", "--head 1"), point("after it", "--head {writes}")],
-        },
-        Axis {
-            name: "batch",
-            points: &[
-                point("1", "--batch 1"),
-                point("10", "--batch 10"),
-                point("100", "--batch 100"),
-                point("1000", "--batch 1000"),
-            ],
-        },
+        WHEN,
+        BATCH,
         Axis {
             name: "prefetch",
             points: &[point("1", "--prefetch 1"), point("2", "--prefetch 2"), point("4", "--prefetch 4")],
         },
     ],
     without: &[],
-    scaled: &[Scaled { name: "writes", full: 100_000, least: 300 }],
+    scaled: &[WRITES],
     columns: &[
         column("MB/s recovered", 1, By(quantities::recovered)),
         column("more than without prefetch, %", 1, More("rebuild_bytes_per_s", &[("prefetch", "1")])),
@@ -452,10 +500,10 @@ pub static EXPERIMENTS: &[Experiment] = &[
         title: "Throughput",
         source: "EPLOG, experiment 4",
         setup: "In virtual time, 32 requests in flight, SSDs and hard disks of the printed bandwidths; raid with md's cache of 256 stripes. Of the SSD nothing but bandwidths is \
-                known: it serves 32 requests at once, each as slow as the bandwidth then demands, so what waits for a request before it \
-                (read-modify-write) is slower here than on the drive itself. Degraded: two SSDs fail behind the last write, before the last \
+                known: it serves 32 requests at once, each as slow as the bandwidth then demands; beside it two other readings, one \
+                request at a time, and a queue that reads four times as fast. Degraded: two SSDs fail behind the last write, before the last \
                 commit, whose time counts. Beyond the paper the same on NVMe drives, of which the inside is simulated (L-21).",
-        grids: &[&THROUGHPUT, &THROUGHPUT_COMMITS, &DEGRADED, &beyond::NVME],
+        grids: &[&THROUGHPUT, &THROUGHPUT_READINGS, &THROUGHPUT_COMMITS, &DEGRADED, &beyond::NVME],
         plots: &[
             Plot {
                 title: "Throughput on NVMe drives by what the log devices are",
@@ -487,7 +535,7 @@ pub static EXPERIMENTS: &[Experiment] = &[
         source: "EPLOG, experiment 5",
         setup: "FIN at (6+2): two SSDs are lost after a parity commit and rebuilt in place, in virtual time, before and after 100,000 writes of \
                 the load, by stripes per batch and batches under way (1 = no prefetch).",
-        grids: &[&RECOVERY],
+        grids: &[&RECOVERY, &RECOVERY_READINGS],
         plots: &[
             Plot {
                 title: "Recovery before the replay",

@@ -53,7 +53,9 @@ const CONFIGURATIONS: &[Point] = &[
     ),
     point("sepbit-greedy-z", volume!("--placement sepbit --workload zipf:1 --hot-moves 20%:1%")),
     point("nosep-greedy-u", volume!("--placement single --workload uniform")),
+    point("sepgc-greedy-u", volume!("--placement single --gc-group own --workload uniform")),
     point("sepbit-greedy-u", volume!("--placement sepbit --workload uniform")),
+    point("nosep-greedy-on-ssd-z", ssd!("--placement single --workload zipf:1 --hot-moves 20%:1%")),
     point("midas-cb-s", ssd!("--placement midas --victim cost-benefit-root --workload zipf:1")),
     point(
         "midas-cb-z",
@@ -76,7 +78,9 @@ const THEIRS: &[(&str, f64)] = &[
     ("sepbit-cb-z", 2.328),
     ("sepbit-greedy-z", 2.705),
     ("nosep-greedy-u", 3.259),
+    ("sepgc-greedy-u", 3.261),
     ("sepbit-greedy-u", 3.258),
+    ("nosep-greedy-on-ssd-z", 10.86),
     ("midas-cb-s", 4.55),
     ("midas-cb-z", 5.56),
 ];

@@ -32,7 +32,8 @@ pub static WAS_WRITES: &[&Workload] =
     &[&WAS_SYNTHETIC, &WAS_SYNTHETIC_FIFTH, &FIN_WRITES, &ONLINE, &WEBMAIL, &ONLINE_WEBMAIL];
 /// Both readings of WAS's synthetic load.
 pub static WAS_SYNTHETICS: &[&Workload] = &[&WAS_SYNTHETIC, &WAS_SYNTHETIC_FIFTH];
-pub static WAS_ALL: &[&Workload] = &[&WAS_SYNTHETIC, &FIN_ALL, &ONLINE, &WEBMAIL, &ONLINE_WEBMAIL];
+pub static WAS_ALL: &[&Workload] =
+    &[&WAS_SYNTHETIC, &WAS_SYNTHETIC_FIFTH, &FIN_ALL, &ONLINE, &WEBMAIL, &ONLINE_WEBMAIL];
 pub static WAS_REAL: &[&Workload] = &[&FIN_WRITES, &ONLINE, &WEBMAIL, &ONLINE_WEBMAIL];
 
 /// All of WAS whose figures are printed.
