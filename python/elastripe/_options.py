@@ -76,12 +76,14 @@ class SimulateOptions(TypedDict, total=False):
     interval: Text | None
     series: File | None
     fail: Number | None
+    fail_at: Number | None
     rebuild: Number | None
     batch: Number | None
     prefetch: Number | None
     check: bool | None
     compare: Union[Text, Sequence[Text]] | None
     baseline: Text | None
+    own_terms: bool
     sweep: Union[Mapping[str, Sequence[Any]], str, Sequence[str]] | None
     jobs: Number | None
 

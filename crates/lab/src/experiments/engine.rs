@@ -157,10 +157,10 @@ impl Run<'_> {
         Ok(cache.end())
     }
 
-    /// Log and parity chunks of new writes whose chunks may go to any device: of a request whole stripes
-    /// are written as such, the rest takes one log stripe, and in the end all chunks lie in full stripes. With
-    /// a buffer of stripes all but what is in it at the end are whole. The words are data and parity chunks of
-    /// a stripe.
+    /// Log and parity chunks of new writes whose chunks may go to any device: of a request whole
+    /// stripes are written as such, the rest takes one log stripe, and in the end all chunks lie in full
+    /// stripes. With a buffer of stripes all but what is in it at the end are whole. The words are data and
+    /// parity chunks of a stripe.
     fn free_placement(&self) -> Result<Figures, Failure> {
         let [columns, parities] = two_numbers(self.cell, "data and parity chunks of a stripe")?;
         let (requests, _) = self.requests()?;
@@ -179,8 +179,9 @@ impl Run<'_> {
         .into())
     }
 
-    /// Distinct stripes that each whole interval of writes touches, summed up: what a commit after each interval
-    /// has to write parity of. The words are the data chunks of a stripe and the writes of an interval.
+    /// Distinct stripes that each whole interval of writes touches, summed up: what a commit after each
+    /// interval has to write parity of. The words are the data chunks of a stripe and the writes of an
+    /// interval.
     fn stripes(&self) -> Result<Figures, Failure> {
         let [columns, every] = two_numbers(self.cell, "chunks of a stripe and writes of an interval")?;
         let (requests, _) = self.requests()?;
@@ -202,11 +203,11 @@ impl Run<'_> {
         Ok([("stripes".to_owned(), distinct), ("intervals".to_owned(), float(intervals))].into())
     }
 
-    /// What WAS's table (GLRU, W-06 to W-12; 128 lists of 8, threshold 2, probability 1/2) calls hot of the first
-    /// writes, and what it would if they knew nothing of each other: an item comes in with half of its chunk's
-    /// share of the writes and stays for twice as many writes as there are items, so of all writes the items
-    /// times the sum of squared shares are found. What is beyond that is temporal locality. The word is the
-    /// number of writes.
+    /// What WAS's table (GLRU, W-06 to W-12; 128 lists of 8, threshold 2, probability 1/2) calls hot of the
+    /// first writes, and what it would if they knew nothing of each other: an item comes in with half of
+    /// its chunk's share of the writes and stays for twice as many writes as there are items, so of all
+    /// writes the items times the sum of squared shares are found. What is beyond that is temporal
+    /// locality. The word is the number of writes.
     fn hotness(&self) -> Result<Figures, Failure> {
         let count = self.cell.words.first().and_then(|word| word.parse::<usize>().ok());
         let count = count.ok_or_else(|| {

@@ -112,8 +112,8 @@ struct Cells {
     /// Scheme whose lifespan counts as 1 beside the others'; the first one compared if not given.
     #[arg(long, value_name = "SCHEME")]
     baseline: Option<SchemeKind>,
-    /// Let each scheme acknowledge writes as it does when it is served, where the schemes of the grid differ in
-    /// that; without it all acknowledge what is durable then, as with --sync.
+    /// Let each scheme acknowledge writes as it does when it is served, where the schemes of the grid differ
+    /// in that; without it all acknowledge what is durable then, as with --sync.
     #[arg(long)]
     own_terms: bool,
     /// Run for each of these values of an option, such as queue-depth=1,8,32; several make a grid.
