@@ -83,7 +83,7 @@ class SimulateOptions(TypedDict, total=False):
     check: bool | None
     compare: Union[Text, Sequence[Text]] | None
     baseline: Text | None
-    own_terms: bool
+    own_terms: bool | None
     sweep: Union[Mapping[str, Sequence[Any]], str, Sequence[str]] | None
     jobs: Number | None
 
