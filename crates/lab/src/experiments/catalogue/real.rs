@@ -11,7 +11,8 @@ const ONE_GROUP: &[(&str, &str)] = &[("row", "elastic-unit")];
 const ONE_FRONTIER: &[(&str, &str)] = &[("row", "single")];
 
 /// The names are those of X-16's own rows. `elastic` is the default, which is eSAP's way; what has
-/// `-unit` or groups has a unit's buffer for each group.
+/// `-unit` or groups has a unit's buffer for each group; `-stripe` has as much for each group as the default
+/// has for its one; `-sync` has every write durable when it is acknowledged.
 const ROWS: &[Point] = &[
     point("elastic", "--scheme elastic"),
     point("elastic-cb", "--scheme elastic --gc cost-benefit"),
@@ -27,6 +28,11 @@ const ROWS: &[Point] = &[
     point("sepbit-root", "--scheme was --placement sepbit --gc cost-benefit-root"),
     point("midas", "--scheme was --placement midas"),
     point("midas-root", "--scheme was --placement midas --gc cost-benefit-root"),
+    point("sepbit-stripe", "--scheme was --placement sepbit --group-chunks 6 --p-wait 200ms"),
+    point("midas-stripe", "--scheme was --placement midas --group-chunks 6 --p-wait 200ms"),
+    point("elastic-sync", "--scheme elastic --sync"),
+    point("sepbit-sync", "--scheme was --placement sepbit --sync"),
+    point("midas-sync", "--scheme was --placement midas --sync"),
 ];
 
 /// In the array.
