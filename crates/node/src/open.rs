@@ -14,7 +14,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the locks of a process that was killed are waited for.
+/// How long the locks of a process that was killed are waited for by who wants them: the kernel takes its rings
+/// down in threads of its own, which on a machine that has much else to do takes seconds.
+const OPEN_PATIENCE: Duration = Duration::from_secs(4);
+/// The same for who only looks.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// How often they are tried meanwhile.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
@@ -568,7 +571,7 @@ fn open_patiently(paths: &[Option<PathBuf>], access: Access) -> Result<Members, 
     let started = Instant::now();
     loop {
         match Members::open(paths, open_options(access)) {
-            Err(OpenError::InUse { .. }) if started.elapsed() < LOCK_PATIENCE => thread::sleep(LOCK_RETRY),
+            Err(OpenError::InUse { .. }) if started.elapsed() < OPEN_PATIENCE => thread::sleep(LOCK_RETRY),
             result => return result,
         }
     }

@@ -196,7 +196,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     whole.check(config.scheme)?;
     let settings = settings_of(arguments, locked.superblock().name.clone())?;
     // The store flushes by itself when something is to be durable.
-    let options = engine_options(whole, SyncPolicy::OnFlush, locked.has_files());
+    let options = engine_options(whole, config.scheme, SyncPolicy::OnFlush, locked.has_files());
     let threads = arguments.threads.of(config.shard.count.into())?;
     check_open_files(&locked, whole, threads)?;
     let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES } + arguments.cache_records;

@@ -143,7 +143,7 @@ impl ArrayChoices {
     /// Whether a scheme knows what was asked for.
     pub(super) fn check(&self, scheme: SchemeKind) -> Result<(), Failure> {
         self.cache.check(scheme)?;
-        self.elastic.check(scheme)?;
+        self.elastic.check_served(&[scheme])?;
         self.commits.rewrites.check_any(&[scheme])?;
         check_commits(self.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)
     }
@@ -422,7 +422,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         Sync::Flush => SyncPolicy::OnFlush,
     };
     arguments.whole.check(scheme)?;
-    let options = engine_options(&arguments.whole, sync, locked.has_files());
+    let options = engine_options(&arguments.whole, scheme, sync, locked.has_files());
     let options = if arguments.read_only { without_background(options) } else { options };
     let config = locked.superblock().config;
     let threads = arguments.clients.threads.of(config.shard.count.into())?;
@@ -516,14 +516,19 @@ fn table_bytes(memory: &MemoryShares) -> u64 {
     memory.table_memory.unwrap_or_else(|| memory.limit.table_bytes())
 }
 
-pub(super) fn engine_options(whole: &ArrayChoices, sync: SyncPolicy, on_files: bool) -> EngineOptions {
+pub(super) fn engine_options(
+    whole: &ArrayChoices,
+    kind: SchemeKind,
+    sync: SyncPolicy,
+    on_files: bool,
+) -> EngineOptions {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let idle_ns = whole.commits.commit_idle.map(nanoseconds);
     let discard = whole.background.discard.settled(on_files);
     let options = discard.apply(whole.batches.apply(EngineOptions::default()));
     let scheme = SchemeOptions { untorn_bytes: whole.untorn_size, ..options.scheme };
     let options = whole.commits.rewrites.apply(EngineOptions { scheme, ..options });
-    let options = whole.elastic.apply(options, SchemeOptions::default().tuning.seed);
+    let options = whole.elastic.served(kind).apply(options, SchemeOptions::default().tuning.seed);
     whole.cache.apply(EngineOptions {
         commit: CommitPolicy {
             every_requests: whole.commits.commit_every,

@@ -267,7 +267,7 @@ const WORKING_SET_BYTES: u64 = 16 << 30;
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let columns = arguments.geometry;
     let geometry = Geometry::new(columns.data_count, columns.parity_count, arguments.chunk_size)?;
-    arguments.elastic.check_any(&arguments.schemes)?;
+    arguments.elastic.check_served(&arguments.schemes)?;
     arguments.consistency.check_any(&arguments.schemes)?;
     arguments.rewrites.check_any(&arguments.schemes)?;
     if let Some(first) =

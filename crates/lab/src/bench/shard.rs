@@ -69,7 +69,7 @@ impl RigOptions {
         // Devices in memory would be given pages back only to ask for them anew.
         let mut engine = Discards::Large.apply(self.batches.apply(EngineOptions::default()));
         engine = self.cache.apply_fitting(engine, self.kind.scheme);
-        engine = self.rewrites.apply(self.elastic.apply(engine, self.seed));
+        engine = self.rewrites.apply(self.elastic.served(self.kind.scheme).apply(engine, self.seed));
         engine.commit.idle_ns = None;
         engine.table_bytes = self.table_bytes.unwrap_or(u64::MAX);
         engine = split(engine, self.spread.shards);

@@ -11,8 +11,9 @@ use placement::{GcGroup, GcThreshold, HotnessKind, PlacementKind, Thresholds, Tu
 #[derive(Args, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ElasticChoices {
     /// Which chunks are written together: `single` (all), `was` (those of one hotness), `sepbit` (those of
-    /// one likely lifetime) or `midas` (those of one age, in groups that adapt); by default `single` with
-    /// the scheme elastic, `was` with the scheme was.
+    /// one likely lifetime) or `midas` (those of one age, in groups that adapt); by default `was` with the
+    /// scheme was, and with elastic `sepbit` in serve, kv serve and bench, `single` (eSAP) in replay and
+    /// simulate, which count as the papers do.
     #[arg(long, value_name = "POLICY")]
     pub placement: Option<PlacementKind>,
     /// Groups that the placement was tells apart, 2 to 4 (default 2).
@@ -135,10 +136,27 @@ impl ElasticChoices {
         self.check_any(&[scheme])
     }
 
+    /// What an array that is served runs with where nothing is said (`docs/decisions/0052-default-placement.md`);
+    /// commands that count as the papers do keep eSAP's one group.
+    pub fn served(self, scheme: SchemeKind) -> Self {
+        let own = (scheme == SchemeKind::Elastic).then_some(PlacementKind::SepBit);
+        Self { placement: self.placement.or(own), ..self }
+    }
+
     /// Refuses what means nothing to any of some schemes.
     pub fn check_any(self, schemes: &[SchemeKind]) -> Result<(), Failure> {
+        self.check_as(schemes, |_| self)
+    }
+
+    /// Refuses what means nothing to any of some schemes where they run as if they were served.
+    pub fn check_served(self, schemes: &[SchemeKind]) -> Result<(), Failure> {
+        self.check_as(schemes, |scheme| self.served(scheme))
+    }
+
+    /// `run` is what a scheme runs with.
+    fn check_as(self, schemes: &[SchemeKind], run: impl Fn(SchemeKind) -> Self) -> Result<(), Failure> {
         for (given, concern) in self.given() {
-            let why_not = |&scheme: &SchemeKind| self.why_not(scheme, concern);
+            let why_not = |&scheme: &SchemeKind| run(scheme).why_not(scheme, concern);
             let reasons: Vec<String> = schemes.iter().map_while(why_not).collect();
             if let Some(first) = reasons.first().filter(|_| reasons.len() == schemes.len()) {
                 return Err(Failure::new(format!("{given}: {first}")));
