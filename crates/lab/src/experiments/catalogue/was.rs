@@ -355,7 +355,9 @@ pub static EXPERIMENTS: &[Experiment] = &[
         id: "X-21",
         title: "GLRU beside HCA",
         source: "WAS, figure 13",
-        setup: "The rows of X-16 whose hot chunks GLRU or HCA tells.",
+        setup: "The rows of X-16 whose hot chunks GLRU or HCA tells. Table glru-sizes has GLRU with more lists of eight than the paper's 128, on both \
+                readings of Synthetic: from which size on it saves what H-40 and H-41 print. Writes that know nothing of each other are seen to be hot only \
+                if the table holds their chunk from one to the next, so the reading whose hot fifth is even needs the table to be about as large as that fifth.",
         grids: &[&PLACEMENT, &TABLE_SIZES],
         plots: &[Plot {
             title: "Rewritten by GC with GLRU and HCA",
