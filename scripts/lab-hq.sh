@@ -16,7 +16,7 @@ cells=(X-16 X-23 --scale 0.0005 --seed 1)
 
 if [ ! -x "$folder/venv/bin/python" ]; then
     python3 -m venv "$folder/venv"
-    "$folder/venv/bin/pip" install --quiet "hyperqueue${HQ:+==$("$HQ" --version | grep -o '[0-9].*')}"
+    "$folder/venv/bin/pip" install --quiet "hyperqueue${HQ:+==$("$HQ" --version | grep -Eo '[0-9]+(\.[0-9]+)+')}"
 fi
 python=$folder/venv/bin/python
 
