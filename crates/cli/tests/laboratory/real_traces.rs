@@ -49,7 +49,7 @@ fn the_traces_of_a_folder_become_cells_and_rows_of_the_report() {
     let output = run(&traces, &out, &[]);
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(
-        output.status.success() && said.starts_with("21 cells run, 0 were there, 0 failed"),
+        output.status.success() && said.starts_with("26 cells run, 0 were there, 0 failed"),
         "{said}{errors}"
     );
     assert!(
@@ -79,16 +79,16 @@ fn the_traces_of_a_folder_become_cells_and_rows_of_the_report() {
             assert_eq!(get("chunk_writes"), 16_000.0, "{name}");
         }
     }
-    assert_eq!((collected, figures.len()), (11, 21));
+    assert_eq!((collected, figures.len()), (16, 26));
 
     // The report needs no folder of traces, and its tables have the columns of these.
     let report = |out: &Path| elastripe(&["lab", "report", "--out", out.to_str().unwrap()]);
     assert!(report(&out).status.success());
     let json: Value = serde_json::from_str(&fs::read_to_string(out.join("report.json")).unwrap()).unwrap();
     let grid = json["grids"].as_array().unwrap().iter().find(|grid| grid["name"] == "real-traces").unwrap();
-    assert_eq!((grid["rows"].as_array().unwrap().len(), &grid["missing_cells"]), (11, &0.into()));
+    assert_eq!((grid["rows"].as_array().unwrap().len(), &grid["missing_cells"]), (16, &0.into()));
     let again = run(&traces, &out, &[]);
-    assert!(String::from_utf8_lossy(&again.stdout).starts_with("0 cells run, 21 were there"));
+    assert!(String::from_utf8_lossy(&again.stdout).starts_with("0 cells run, 26 were there"));
 
     // Another trace of that name has cells of its own, and a report cannot mean both.
     trace(&traces.join("joined/2.csv"), "zipf:0.99", 32, 8000, 3);
