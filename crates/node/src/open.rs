@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the locks of a process that was killed are waited for by who wants them: the kernel takes its rings
-/// down in threads of its own, which on a machine that has much else to do takes seconds.
+/// How long the locks of a process that was killed are waited for by who wants them: the kernel takes its
+/// rings down in threads of its own, which on a machine that has much else to do takes seconds.
 const OPEN_PATIENCE: Duration = Duration::from_secs(4);
 /// The same for who only looks.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);

@@ -136,8 +136,8 @@ impl ElasticChoices {
         self.check_any(&[scheme])
     }
 
-    /// What an array that is served runs with where nothing is said (`docs/decisions/0052-default-placement.md`);
-    /// commands that count as the papers do keep eSAP's one group.
+    /// What an array that is served runs with where nothing is said (decision 0052); commands that count as
+    /// the papers do keep eSAP's one group.
     pub fn served(self, scheme: SchemeKind) -> Self {
         let own = (scheme == SchemeKind::Elastic).then_some(PlacementKind::SepBit);
         Self { placement: self.placement.or(own), ..self }
