@@ -59,8 +59,6 @@ use std::time::{Duration, Instant};
 const MERGE_PART_COUNT_MAX: usize = 64;
 /// Most bytes in one merged transfer; larger ones are split by the kernel anyway.
 const MERGE_BYTES_MAX: u64 = 1 << 20;
-/// The kernel takes at most this many entries.
-const QUEUE_DEPTH_MAX: u32 = 32768;
 /// How often a transfer is repeated that the kernel did not carry out for want of memory or because
 /// of a signal.
 const RETRY_COUNT_MAX: u32 = 16;
@@ -134,7 +132,7 @@ impl UringSet {
     ///
     /// Every transfer is copied once between these buffers (`queue_depth` slots) and the caller's pool.
     pub fn start(members: Members, slot_bytes: usize, options: UringOptions) -> Result<Self, RingError> {
-        let depth = options.queue_depth.clamp(1, QUEUE_DEPTH_MAX);
+        let depth = options.depth();
         Self::with_buffers(members, Buffers::own(slot_bytes, depth as usize), options)
     }
 
@@ -159,7 +157,7 @@ impl UringSet {
         mut buffers: Buffers,
         options: UringOptions,
     ) -> Result<Self, RingError> {
-        let depth = options.queue_depth.clamp(1, QUEUE_DEPTH_MAX);
+        let depth = options.depth();
         let mut notes = members.notes();
         let ring = build_ring(depth, options, &mut notes)?;
         set_workers(&ring, 0);

@@ -2,10 +2,17 @@
 
 use std::io;
 
+/// The kernel takes at most this many entries.
+const ENTRIES_MAX: u32 = 32768;
+/// Entries for each transfer of a ring that a thread of the kernel's polls. It gives entries of the submission
+/// queue free when it has submitted all that it found, so a transfer may have ended, and the next one want an
+/// entry, before: as many as there are transfers at most.
+pub(super) const ENTRIES_POLLED: u32 = 2;
+
 /// How to run the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct UringOptions {
-    /// Transfers in flight at most, over all members; from 1 to 32768.
+    /// Transfers in flight at most, over all members; from 1 to 32768, with `kernel_polls` 16384.
     pub queue_depth: u32,
     /// Whether neighbours on a member become one transfer.
     pub merge: bool,
@@ -18,6 +25,13 @@ impl Default for UringOptions {
     /// Merging, and 256 in flight: enough for several NVMe devices at their best, and 1 MiB of 4 KiB buffers.
     fn default() -> Self {
         Self { queue_depth: 256, merge: true, kernel_polls: false }
+    }
+}
+
+impl UringOptions {
+    /// Transfers in flight at most, within what the kernel takes.
+    pub(super) fn depth(self) -> u32 {
+        self.queue_depth.clamp(1, if self.kernel_polls { ENTRIES_MAX / ENTRIES_POLLED } else { ENTRIES_MAX })
     }
 }
 

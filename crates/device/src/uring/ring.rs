@@ -1,6 +1,6 @@
 //! The ring itself: how it is made, its workers, the files it knows.
 
-use super::{RingError, UringOptions};
+use super::options::{ENTRIES_POLLED, RingError, UringOptions};
 use crate::member::{Members, Note};
 use block::DevIndex;
 use io_uring::IoUring;
@@ -40,10 +40,11 @@ pub(super) fn build_ring(
 /// A ring that a thread of the kernel's polls. What ends in an interrupt is not deferred then, as nobody
 /// enters the ring.
 fn build_polled(depth: u32) -> Result<IoUring, RingError> {
-    let polled = IoUring::builder().setup_sqpoll(POLL_IDLE_MS).setup_single_issuer().build(depth);
+    let entries = depth * ENTRIES_POLLED;
+    let polled = IoUring::builder().setup_sqpoll(POLL_IDLE_MS).setup_single_issuer().build(entries);
     match polled {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
-            IoUring::builder().setup_sqpoll(POLL_IDLE_MS).build(depth).map_err(RingError::NoPolling)
+            IoUring::builder().setup_sqpoll(POLL_IDLE_MS).build(entries).map_err(RingError::NoPolling)
         }
         polled => polled.map_err(RingError::NoPolling),
     }
