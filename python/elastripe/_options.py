@@ -76,7 +76,7 @@ class SimulateOptions(TypedDict, total=False):
     interval: Text | None
     series: File | None
     fail: Number | None
-    fail_at: Number | None
+    fail_at: Text | None
     rebuild: Number | None
     batch: Number | None
     prefetch: Number | None

@@ -5,7 +5,7 @@ plant_tree() {
   local from=$repo copy
   for copy in 1 2 3; do
     mkdir "$1/tree$copy"
-    (cd "$from" && tar cf - --exclude=./target --exclude=./.git .) | tar xf - -C "$1/tree$copy"
+    (cd "$from" && tar cf - --exclude=./target --exclude=./python/target --exclude=./.git .) | tar xf - -C "$1/tree$copy"
   done
   mkdir "$1/many"
   local i
