@@ -4,9 +4,9 @@ use std::io;
 
 /// The kernel takes at most this many entries.
 const ENTRIES_MAX: u32 = 32768;
-/// Entries for each transfer of a ring that a thread of the kernel's polls. It gives entries of the submission
-/// queue free when it has submitted all that it found, so a transfer may have ended, and the next one want an
-/// entry, before: as many as there are transfers at most.
+/// Entries for each transfer of a ring that a thread of the kernel's polls. It gives entries of the
+/// submission queue free when it has submitted all that it found, so a transfer may have ended, and the next
+/// one want an entry, before: as many as there are transfers at most.
 pub(super) const ENTRIES_POLLED: u32 = 2;
 
 /// How to run the ring.
