@@ -138,9 +138,7 @@ impl Recovery {
         }
         target.commit()?;
         let lost: Vec<DevIndex> = (0u16..).map(DevIndex::new).take(self.rebuild).collect();
-        for &dev in &lost {
-            target.array_mut().engine().fail_device(dev);
-        }
+        target.lose(self.rebuild);
         target.settle()?;
         let (before, begun_ns) = (transferred(target, &lost), target.clock_ns().unwrap_or(0));
         target.rebuild(&lost, FIRST_SERIAL)?;

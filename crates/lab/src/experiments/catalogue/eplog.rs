@@ -133,6 +133,14 @@ static COMMIT_STRIPES: Grid = Grid {
     ],
 };
 
+/// How fast, beside the two that the paper compares with.
+const BESIDE_MD_AND_PL: &[Column] = &[
+    column("requests/s", 0, Figure("requests_per_second")),
+    column("more than raid, %", 1, More("requests_per_second", RAID)),
+    column("more than parity-log, %", 1, More("requests_per_second", PARITY_LOG)),
+    column("mean, us", 1, Figure("latency_us_mean")),
+];
+
 static THROUGHPUT: Grid = Grid {
     name: "throughput",
     engine: Engine::Simulate,
@@ -141,12 +149,7 @@ static THROUGHPUT: Grid = Grid {
     axes: &[EPLOG_SHAPES, SCHEMES],
     without: &[FIN_ALONE],
     scaled: &[],
-    columns: &[
-        column("requests/s", 0, Figure("requests_per_second")),
-        column("more than raid, %", 1, More("requests_per_second", RAID)),
-        column("more than parity-log, %", 1, More("requests_per_second", PARITY_LOG)),
-        column("mean, us", 1, Figure("latency_us_mean")),
-    ],
+    columns: BESIDE_MD_AND_PL,
 };
 
 /// What table 1 may mean of the SSD.
@@ -168,12 +171,7 @@ static THROUGHPUT_READINGS: Grid = Grid {
     axes: &[READINGS, SCHEMES],
     without: &[],
     scaled: &[],
-    columns: &[
-        column("requests/s", 0, Figure("requests_per_second")),
-        column("more than raid, %", 1, More("requests_per_second", RAID)),
-        column("more than parity-log, %", 1, More("requests_per_second", PARITY_LOG)),
-        column("mean, us", 1, Figure("latency_us_mean")),
-    ],
+    columns: BESIDE_MD_AND_PL,
 };
 
 /// What H-21 to H-24 owe to that.

@@ -32,9 +32,8 @@ pub struct Tables(Vec<Table>);
 impl Table {
     /// Whether some cells have more seeds than others.
     pub fn has_uneven_seeds(&self) -> bool {
-        self.rows
-            .windows(2)
-            .any(|rows| rows.first().map(|row| &row.seeds) != rows.last().map(|row| &row.seeds))
+        let first = self.rows.first().map(|row| &row.seeds);
+        self.rows.iter().any(|row| Some(&row.seeds) != first)
     }
 }
 
