@@ -45,7 +45,7 @@ fn fresh_seeds() {
 
 /// Worlds that once failed, and why. They guard for as long as they are the same worlds; what was mended has
 /// tests of its own where that could be.
-const FAILED: [(u64, &str); 9] = [
+const FAILED: [(u64, &str); 10] = [
     (12_000_001_363, "a commit dissolved the log stripe that alone gave a chunk"),
     (20_000_002_170, "recovery went by a checkpoint that one member held, and wrote over the one before"),
     (14_000_028_269, "two devices had one serial number, as power failed when the first alone knew of it"),
@@ -60,6 +60,10 @@ const FAILED: [(u64, &str); 9] = [
     ),
     (37_000_003_433, "a round of superblocks was written again over the only copy of its number"),
     (32_000_027_532, "the same, as a device was replaced"),
+    (
+        88_000_003_040,
+        "the simulator replaced a failed member whose succession had not ended, which is refused",
+    ),
     (20_000_028_871, "nobody let a paused scrub of several shards go on, whose patrols never rested at once"),
 ];
 

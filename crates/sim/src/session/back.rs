@@ -46,8 +46,7 @@ impl Session<'_> {
 
     /// The device of a member that nothing is under way on comes back, if there is one.
     pub(super) fn bring_back(&mut self) -> bool {
-        let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
-        for dev in suspects {
+        for dev in self.to_replace() {
             let index = DevIndex::new(dev);
             let engine = self.fleet.engine_ref(0);
             if !engine.is_replaceable(index) || engine.in_flight(index) > 0 || !self.is_let_go(dev) {

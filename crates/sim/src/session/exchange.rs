@@ -34,8 +34,7 @@ impl Session<'_> {
         if self.wants_back() && self.bring_back() {
             return;
         }
-        let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
-        for dev in suspects {
+        for dev in self.to_replace() {
             let index = DevIndex::new(dev);
             let engine = self.fleet.engine_ref(0);
             if !engine.is_replaceable(index) || engine.in_flight(index) > 0 {
@@ -48,6 +47,13 @@ impl Session<'_> {
             self.cut_rebuild();
             return;
         }
+    }
+
+    /// Whose place may be given to a device. A succession that has not ended yet refuses, also once its
+    /// member has failed.
+    pub(super) fn to_replace(&self) -> Vec<u16> {
+        let taken = self.successor.as_ref().map(|one| one.succession.dev().get());
+        self.machine.suspects.iter().copied().filter(|&dev| Some(dev) != taken).collect()
     }
 
     /// The serial number of a device that takes a place, by the product's rule.
@@ -109,8 +115,7 @@ impl Session<'_> {
         if self.exchange.is_some() || self.blacked_out() {
             return;
         }
-        let suspects: Vec<u16> = self.machine.suspects.iter().copied().collect();
-        for dev in suspects {
+        for dev in self.to_replace() {
             let index = DevIndex::new(dev);
             if !self.fleet.engines().any(|engine| engine.is_replaceable(index)) {
                 continue;

@@ -17,7 +17,7 @@ const WAITS_MAX: u64 = 30_000;
 
 /// A member and its partner.
 pub(super) struct Successor {
-    succession: Succession,
+    pub(super) succession: Succession,
     /// When so many bytes of the first shard are copied, some of the member cannot be read for a while.
     trap_at: Option<u64>,
     /// The partner has a fault, or is let go.
