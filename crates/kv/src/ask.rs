@@ -260,6 +260,20 @@ pub enum Ask {
     Flush,
 }
 
+impl Ask {
+    /// The key that it is about; empty if it is about none.
+    pub(crate) fn key(&self) -> &[u8] {
+        match self {
+            Self::Set { key, .. }
+            | Self::Get { key, .. }
+            | Self::Describe { key }
+            | Self::Delete { key, .. }
+            | Self::Live { key, .. } => key,
+            Self::Scan { .. } | Self::Count | Self::Clear | Self::Flush => &[],
+        }
+    }
+}
+
 /// What is known of a key without its value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Description {

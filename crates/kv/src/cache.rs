@@ -252,6 +252,17 @@ impl Cache {
         self.find(hash, |node| node.hash == hash && *node.key == *key)
     }
 
+    /// The node that a key of this hash probably has.
+    pub(crate) fn first_node(&self, hash: u64) -> Option<usize> {
+        let found = self.table.candidates(hash).get(0)?;
+        usize::try_from(found.payload - 1).ok()
+    }
+
+    /// The first byte of a node's key.
+    pub(crate) fn first_byte(&self, node: usize) -> Option<u8> {
+        self.nodes.get(node).and_then(|node| node.key.first().copied())
+    }
+
     /// What is known of a key.
     pub(crate) fn get(&mut self, hash: u64, key: &[u8]) -> Option<Meta> {
         let found = self.find_key(hash, key);

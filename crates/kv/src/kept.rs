@@ -110,9 +110,21 @@ impl Kept {
         (record.sequence == sequence || planted(Planted::KeptOfAnyLife)).then_some(&record.bytes)
     }
 
+    /// Set and way of the record at an address, of whichever segment.
+    pub(crate) fn find(&self, address: u64) -> Option<(usize, usize)> {
+        let set = if self.sets.is_empty() { return None } else { self.set_of(address) };
+        self.sets[set].find(address).map(|way| (set, way))
+    }
+
     /// Whether the record at an address is kept.
     pub(crate) fn has(&self, address: u64) -> bool {
-        !self.sets.is_empty() && self.sets[self.set_of(address)].find(address).is_some()
+        self.find(address).is_some()
+    }
+
+    /// The first and the last byte of what is in a place that was found.
+    pub(crate) fn ends(&self, (set, way): (usize, usize)) -> Option<[u8; 2]> {
+        let bytes = &self.sets[set].records[way].bytes;
+        Some([*bytes.first()?, *bytes.last()?])
     }
 
     /// Keeps a whole record, which the caller has verified, if it is not too large.

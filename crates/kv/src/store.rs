@@ -15,6 +15,7 @@
 //! newest; what the index names is in a segment that is in use in the newest durable table, or is newer than
 //! that table.
 
+mod ahead;
 mod carry;
 mod compact;
 mod cycle;
@@ -34,6 +35,7 @@ use crate::ask::{Ask, Figures, Keys, Refused, Told};
 use crate::blocks::{BLOCK_BYTES, Buffer, Ended, Fault, Issued, Request};
 use crate::cache::Cache;
 use crate::cuckoo::Cuckoo;
+use crate::hash::KeyHash;
 use crate::kept::Kept;
 use crate::layout::{Geometry, Header};
 use crate::locks::{ByHash, Locks};
@@ -167,8 +169,16 @@ struct Work {
     /// Operations that wait for room in the log, in order.
     stalled: VecDeque<u32>,
     /// Asks that have not begun: new ones, and those behind a `Clear` that waits for what is under way.
-    held_back: VecDeque<(u64, Ask)>,
+    held_back: VecDeque<HeldBack>,
     told: Vec<Told>,
+}
+
+/// An ask that has not begun.
+struct HeldBack {
+    tag: u64,
+    ask: Ask,
+    /// Of its key; of what has none it means nothing.
+    hash: KeyHash,
 }
 
 /// A key-value store on a volume.
@@ -205,7 +215,7 @@ impl Store {
     /// Whether [`Keys::drive`] has something to do at once.
     pub fn wants_drive(&self) -> bool {
         let work = &self.work;
-        let new = work.held_back.front().is_some_and(|(_, ask)| *ask != Ask::Clear || work.count == 0);
+        let new = work.held_back.front().is_some_and(|held| held.ask != Ask::Clear || work.count == 0);
         // With nothing in flight no end will come that would let these go on.
         let alone = self.traffic.in_flight == 0
             && (!work.stalled.is_empty() || self.compaction.is_moving() || !self.cycles.is_idle());
@@ -322,7 +332,8 @@ impl Keys for Store {
             return self.tell(tag, Err(Refused::Busy));
         }
         // What an ask means depends on the time, which the next drive tells.
-        self.work.held_back.push_back((tag, ask));
+        let hash = KeyHash::of(self.header.secret, ask.key());
+        self.work.held_back.push_back(HeldBack { tag, ask, hash });
     }
 
     fn drive(&mut self, now_ms: u64, told: &mut Vec<Told>) {

@@ -1,7 +1,7 @@
 //! Beginning an ask, and finding the newest record of its key.
 
 use super::operation::{Loading, Operation, Phase, Want};
-use super::{Course, Flight, Store};
+use super::{Course, Flight, HeldBack, Store};
 use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Range, Refused, VALUE_BYTES_MAX, Value};
 use crate::blocks::BLOCK_BYTES;
 use crate::cache::Meta;
@@ -59,7 +59,8 @@ fn meta_from(head: &Head, address: u64) -> Meta {
 
 impl Store {
     /// Begins an ask, or holds it back behind a `Clear` that has to wait.
-    pub(super) fn admit(&mut self, tag: u64, ask: Ask) {
+    fn admit(&mut self, held: HeldBack) {
+        let HeldBack { tag, ask, hash } = held;
         match ask {
             Ask::Count => self.tell(tag, Ok(Answer::Count(self.marks.key_count))),
             Ask::Flush if self.course == Course::Failed => self.tell(tag, Err(Refused::ReadOnly)),
@@ -73,36 +74,40 @@ impl Store {
                     let refused = Refused::TooLarge { value_bytes, limit_bytes: VALUE_BYTES_MAX };
                     return self.tell(tag, Err(refused));
                 }
-                self.begin(tag, key, Want::Set { value, when, lifetime, old });
+                self.begin(tag, (key, hash), Want::Set { value, when, lifetime, old });
             }
-            Ask::Get { key, range, lifetime } => self.begin(tag, key, Want::Get { range, lifetime }),
-            Ask::Describe { key } => self.begin(tag, key, Want::Describe),
-            Ask::Delete { key, old } => self.begin(tag, key, Want::Delete { old }),
-            Ask::Live { key, lifetime } => self.begin(tag, key, Want::Live { lifetime }),
+            Ask::Get { key, range, lifetime } => self.begin(tag, (key, hash), Want::Get { range, lifetime }),
+            Ask::Describe { key } => self.begin(tag, (key, hash), Want::Describe),
+            Ask::Delete { key, old } => self.begin(tag, (key, hash), Want::Delete { old }),
+            Ask::Live { key, lifetime } => self.begin(tag, (key, hash), Want::Live { lifetime }),
         }
     }
 
     /// Clears when nothing else is under way, and goes on with what came behind that.
     pub(super) fn admit_held_back(&mut self) {
-        while let Some((_, ask)) = self.work.held_back.front() {
+        let mut looked_at = 0;
+        while let Some(HeldBack { ask, .. }) = self.work.held_back.front() {
             let failed = self.course == Course::Failed;
             if *ask == Ask::Clear && !failed && (self.work.count > 0 || !self.clear()) {
                 return;
             }
-            let Some((tag, ask)) = self.work.held_back.pop_front() else { return };
-            if ask == Ask::Clear && !failed {
-                self.acknowledge(tag, Answer::Done);
+            if looked_at == 0 {
+                looked_at = self.look_ahead();
+            }
+            looked_at -= 1;
+            let Some(held) = self.work.held_back.pop_front() else { return };
+            if held.ask == Ask::Clear && !failed {
+                self.acknowledge(held.tag, Answer::Done);
             } else {
-                self.admit(tag, ask);
+                self.admit(held);
             }
         }
     }
 
-    fn begin(&mut self, tag: u64, key: Box<[u8]>, want: Want) {
+    fn begin(&mut self, tag: u64, (key, hash): (Box<[u8]>, KeyHash), want: Want) {
         if key.is_empty() || key.len() > KEY_BYTES_MAX {
             return self.tell(tag, Err(Refused::Key { key_bytes: key.len() }));
         }
-        let hash = KeyHash::of(self.header.secret, &key);
         if let Want::Get { range, lifetime: None } = want
             && let Some(value) = self.get_kept(&key, hash, range)
         {

@@ -1,0 +1,69 @@
+//! Looking ahead: what asks will look at is touched before their turn, of many at once.
+//!
+//! Index, places of kept records and records lie where no cache of the processor holds them, and each leads
+//! to the next. One ask after the other waits for each in turn; the same loads of several wait together.
+//! Nothing is decided here: an ask looks again when its turn has come.
+
+use super::Store;
+use crate::ask::Ask;
+use crate::layout::UNIT_BYTES;
+use std::hint::black_box;
+
+/// Asks that are looked at together. Their lines stay in the first cache until their turn.
+const AHEAD: usize = 16;
+
+impl Store {
+    /// Looks at what the asks will look at that begin next; returns how many those are.
+    pub(super) fn look_ahead(&self) -> usize {
+        let asks = self.work.held_back.iter().take(AHEAD);
+        let (mut gets, mut others) = ([0; AHEAD], [0; AHEAD]);
+        let (mut get_count, mut other_count) = (0, 0);
+        for held in asks {
+            let (list, count) = if matches!(held.ask, Ask::Get { .. }) {
+                (&mut gets, &mut get_count)
+            } else {
+                (&mut others, &mut other_count)
+            };
+            list[*count] = held.hash.main;
+            *count += 1;
+        }
+        self.look_for_gets(&gets[..get_count]);
+        self.look_for_others(&others[..other_count]);
+        AHEAD
+    }
+
+    /// A GET goes from the index to the place of the record and to its bytes.
+    fn look_for_gets(&self, hashes: &[u64]) {
+        if hashes.len() < 2 {
+            return;
+        }
+        let mut places = [None; AHEAD];
+        for (place, &hash) in places.iter_mut().zip(hashes) {
+            *place = self.index.candidates(hash).get(0);
+        }
+        let mut found = [None; AHEAD];
+        for (found, place) in found.iter_mut().zip(&places) {
+            *found = place.and_then(|place| self.kept.find(place.payload * UNIT_BYTES));
+        }
+        for place in found.iter().flatten() {
+            black_box(self.kept.ends(*place));
+        }
+    }
+
+    /// Others go from the cache's table to the node of the key, and change the index.
+    fn look_for_others(&self, hashes: &[u64]) {
+        if hashes.len() < 2 {
+            return;
+        }
+        let mut nodes = [None; AHEAD];
+        for (node, &hash) in nodes.iter_mut().zip(hashes) {
+            *node = self.cache.first_node(hash);
+        }
+        for &hash in hashes {
+            black_box(self.index.candidates(hash).get(0));
+        }
+        for node in nodes.iter().flatten() {
+            black_box(self.cache.first_byte(*node));
+        }
+    }
+}
