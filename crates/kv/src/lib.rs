@@ -33,6 +33,7 @@ pub mod planted;
 mod slots;
 mod store;
 
+pub use cache::CACHED_KEY_BYTES;
 pub use hash::Secret;
 pub use layout::{Malformed, VolumeShape};
 pub use store::{Create, OpenError, Options, Store, Sync, create, open};

@@ -66,9 +66,10 @@ pub struct Arguments {
     /// Open a store of which something is lost as if what is there were the newest.
     #[arg(long)]
     accept_loss: bool,
-    /// Keys whose place and size are kept in memory, beside the index.
-    #[arg(long, default_value = "65536", value_name = "N")]
-    cache_keys: usize,
+    /// Keys whose place and size are kept in memory, beside the index; of others the record is read before it
+    /// is changed. Without it as many as a 128th of what the array may take holds, at least 65,536.
+    #[arg(long, value_name = "N")]
+    cache_keys: Option<usize>,
     /// Memory for records of up to 16 KiB that were read, so that what is asked for often is read once.
     #[arg(long, value_parser = parse_size, default_value = "64MiB", value_name = "SIZE")]
     cache_records: u64,
@@ -183,6 +184,12 @@ fn limits_of(clients_max: usize, idle_timeout_ns: Option<u64>) -> Limits {
     Limits { clients_max, idle_timeout_ns, all_bytes_max, ..limits }
 }
 
+/// Keys in the cache of metadata, unless it is said otherwise.
+fn cache_keys(array_bytes: u64) -> usize {
+    let share = usize::try_from(array_bytes / 128).unwrap_or(usize::MAX);
+    (share / kv::CACHED_KEY_BYTES).max(1 << 16)
+}
+
 fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let whole = &arguments.whole;
     logbook::begin(whole.log_time.into());
@@ -199,8 +206,11 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = engine_options(whole, config.scheme, SyncPolicy::OnFlush, locked.has_files());
     let threads = arguments.threads.of(config.shard.count.into())?;
     check_open_files(&locked, whole, threads)?;
-    let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES } + arguments.cache_records;
-    let need = whole.memory.limit.check(&config, &options, buffers)?;
+    let cache_keys = arguments.cache_keys.unwrap_or_else(|| cache_keys(whole.memory.limit.bytes()));
+    let cached_bytes = u64::try_from(cache_keys.saturating_mul(kv::CACHED_KEY_BYTES)).unwrap_or(u64::MAX);
+    let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES };
+    let beside = buffers.saturating_add(arguments.cache_records).saturating_add(cached_bytes);
+    let need = whole.memory.limit.check(&config, &options, beside)?;
     let idle_timeout_ns =
         arguments.idle_timeout.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let clients_max = usize::try_from(arguments.clients).unwrap_or(usize::MAX);
@@ -223,7 +233,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let options = Options {
         sync: arguments.sync.of_store(),
-        cache_keys: arguments.cache_keys,
+        cache_keys,
         kept_bytes: usize::try_from(arguments.cache_records).unwrap_or(usize::MAX),
         accept_loss: arguments.accept_loss,
         // Clients are bounded already; the store need not refuse what they may ask.

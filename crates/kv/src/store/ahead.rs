@@ -50,7 +50,7 @@ impl Store {
         }
     }
 
-    /// Others go from the cache's table to the node of the key, and change the index.
+    /// Others go from the cache's table to the node of the key, and change the index, and what is kept of it.
     fn look_for_others(&self, hashes: &[u64]) {
         if hashes.len() < 2 {
             return;
@@ -62,8 +62,12 @@ impl Store {
         for &hash in hashes {
             black_box(self.index.candidates(hash).get(0));
         }
-        for node in nodes.iter().flatten() {
-            black_box(self.cache.first_byte(*node));
+        let mut places = [None; AHEAD];
+        for (place, node) in places.iter_mut().zip(&nodes) {
+            *place = node.and_then(|node| self.cache.look_at(node));
+        }
+        for place in places.iter().flatten() {
+            black_box(self.kept.find(*place));
         }
     }
 }
