@@ -203,8 +203,7 @@ struct Node {
     meta: Meta,
 }
 
-/// Memory that a key in the cache of metadata takes at most if it has no more than 32 bytes, the ghost that may
-/// come with it included.
+/// Memory that a key in the cache of metadata takes at most if it has no more than 32 bytes, with its ghost.
 pub const CACHED_KEY_BYTES: usize = 2 * (size_of::<Node>() + size_of::<Link>() + 10) + 48;
 
 const NOTHING: Meta =
