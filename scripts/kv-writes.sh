@@ -6,6 +6,7 @@
 # logs, metadata; both for the updates alone.
 #
 #   SCHEMES="eplog elastic"  SIZES="1024 4096"  FILL=40 (percent of the volume that is data)  TURNS=3 (updates, times the keys)  SEED=1
+#   STORES="elastripe rocksdb"  BUFFERS=eighth (of RocksDB's defaults, as the volume is small) or default
 #   FILE_SIZE=128MiB (of a member)  FILES=/tmp  PYTHON=python3 (with the module rocksdict)  ELASTRIPE=target/release/elastripe
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
@@ -43,7 +44,7 @@ echo "updates by Zipf 0.99, $turns times the keys, seed $seed; 6+2 members of $f
 printf '%-8s %6s %8s %9s %14s %14s %10s\n' scheme value keys store user-MiB device-MiB per-byte
 for scheme_wanted in ${SCHEMES:-eplog elastic}; do
   for bytes in ${SIZES:-1024 4096}; do
-    for store in elastripe rocksdb; do
+    for store in ${STORES:-elastripe rocksdb}; do
       fresh
       make_array "$scheme_wanted" "$file_size" >"$work/created"
       volume=$(sed -n 's/.*(\([0-9]*\) bytes).*/\1/p' "$work/created" | head -n 1)
