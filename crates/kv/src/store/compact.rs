@@ -120,11 +120,12 @@ impl Store {
         }
         let size = self.geometry().segment_bytes;
         let now = self.log.next().sequence;
-        // Cost and benefit (Rosenblum, Ousterhout 1992); when slots are very few, what costs least.
-        let hurry = self.slots.free_count() <= 2;
+        // Benefit by cost (Rosenblum, Ousterhout 1992), but reading wears nothing, so the cost is what is
+        // written; and the root of the age, as measured. When slots are very few, what costs least.
+        let hurry = self.slots.free_count() + emptied <= 2;
         let worth = |live: u64, sequence: u64| {
-            let age = if hurry { 1 } else { u128::from(now - sequence + 1) };
-            u128::from(size - live.min(size)) * age * 1000 / u128::from(size + live)
+            let age = if hurry { 1 } else { u128::from(now - sequence + 1).isqrt() };
+            u128::from(size - live.min(size)) * age * 1000 / u128::from(live + 1)
         };
         let best = closed().max_by_key(|(_, slot)| worth(slot.live_bytes, slot.sequence));
         best.filter(|(_, slot)| slot.live_bytes < self.geometry().segment_payload_bytes())
