@@ -104,7 +104,7 @@ fn found(
     let found = work(arguments, &keyed, &traces, &board);
     board.bar.finish_and_clear();
     let (keys, cells): (Vec<String>, Vec<Cell>) = keyed.into_iter().unzip();
-    let terms = equal.into_iter().chain(terms(&cells)).collect();
+    let terms = equal.into_iter().chain(terms(&cells, arguments.cells.own_terms)).collect();
     let seeds = seeds_without_effect(axes, &cells, line);
     let rows = rows(cells.into_iter().zip(found?), arguments.cells.baseline);
     if let Some(store) = board.store {
@@ -370,8 +370,11 @@ fn acknowledged(cells: &[Cell]) -> Terms {
 }
 
 /// What differs between the rows beside what their columns say.
-fn terms(cells: &[Cell]) -> Vec<String> {
-    let line = acknowledged(cells).line("Without --own-terms all of them acknowledge what is durable.");
+fn terms(cells: &[Cell], own_terms: bool) -> Vec<String> {
+    let line = acknowledged(cells).line(match own_terms {
+        true => "Without --own-terms all of them acknowledge what is durable.",
+        false => "Compare only rows that acknowledge what is durable: `sync` is swept.",
+    });
     line.into_iter().chain([ACCOUNTS.to_owned()]).collect()
 }
 
