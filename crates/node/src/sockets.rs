@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::logbook::log;
 use crate::running::Plant;
 use front::{Bell, Fault, Flow, Hooks, Meter, RemoteVolume, Server, ServerError, Summary, Volume as _};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,6 +17,7 @@ pub struct Census {
     counts: Vec<AtomicUsize>,
     /// Whether a thread has ended that was not to end.
     lost: AtomicBool,
+    bells: Mutex<Vec<Arc<Bell>>>,
 }
 
 impl Census {
@@ -30,6 +31,15 @@ impl Census {
         self.lost.load(Ordering::Relaxed)
     }
 
+    fn bells(&self) -> MutexGuard<'_, Vec<Arc<Bell>>> {
+        self.bells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Wakes all threads: something has changed that they tell clients of, or they are to stop.
+    pub fn wake(&self) {
+        self.bells().iter().for_each(|bell| bell.ring_anyway());
+    }
+
     fn has_fewer_than(&self, thread: usize) -> bool {
         let own = self.counts[thread].load(Ordering::Relaxed);
         self.counts.iter().any(|count| count.load(Ordering::Relaxed) < own)
@@ -39,7 +49,6 @@ impl Census {
 /// See the module's documentation.
 pub struct Sockets {
     threads: Vec<JoinHandle<Result<Summary, ServerError>>>,
-    bells: Vec<Arc<Bell>>,
     meters: Vec<Arc<Meter>>,
     census: Arc<Census>,
     stop: Arc<AtomicBool>,
@@ -103,10 +112,9 @@ impl Sockets {
     /// Starts so many threads, all of which listen where `server` does.
     pub fn start(count: usize, server: &mut Server, plant: &mut Plant) -> Result<Self, Error> {
         let counts = (0..count).map(|_| AtomicUsize::new(0)).collect();
-        let census = Census { counts, lost: AtomicBool::new(false) };
+        let census = Census { counts, lost: AtomicBool::new(false), bells: Mutex::default() };
         let mut sockets = Self {
             threads: Vec::new(),
-            bells: Vec::new(),
             meters: Vec::new(),
             census: Arc::new(census),
             stop: Arc::new(AtomicBool::new(false)),
@@ -138,7 +146,7 @@ impl Sockets {
         };
         let name = format!("sockets {thread}");
         self.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
-        self.bells.push(bell);
+        self.census.bells().push(bell);
         Ok(())
     }
 
@@ -155,7 +163,7 @@ impl Sockets {
     /// Stops all threads in order, while the array goes on working for them; what they did together.
     pub fn stop(self, plant: &mut Plant) -> Result<Summary, Error> {
         self.stop.store(true, Ordering::Release);
-        self.bells.iter().for_each(|bell| bell.ring_anyway());
+        self.census.wake();
         let mut done = Vec::new();
         while !self.threads.iter().all(JoinHandle::is_finished) {
             plant.drive(&mut done);

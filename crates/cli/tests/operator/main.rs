@@ -27,6 +27,7 @@ mod inspect_decodes_damage;
 mod interrupted_in_order;
 mod keys_are_kept;
 mod keys_outlive_kills;
+mod machines_hear_of_growth;
 mod manual_and_completions;
 mod members_are_succeeded;
 mod members_come_back;

@@ -98,6 +98,11 @@ impl Device {
         }
     }
 
+    /// The volume has another size.
+    pub fn resize(&mut self, export: &Export) {
+        self.config = wire::config(export);
+    }
+
     /// Whether the client will say when its writes are to be durable.
     pub fn flushes(&self) -> bool {
         self.acknowledged & feature::FLUSH != 0
@@ -291,6 +296,7 @@ impl VhostUserBackendReqHandlerMut for Device {
     fn get_protocol_features(&mut self) -> Result<VhostUserProtocolFeatures> {
         Ok(VhostUserProtocolFeatures::MQ
             | VhostUserProtocolFeatures::CONFIG
+            | VhostUserProtocolFeatures::BACKEND_REQ
             | VhostUserProtocolFeatures::CONFIGURE_MEM_SLOTS
             | VhostUserProtocolFeatures::RESET_DEVICE)
     }

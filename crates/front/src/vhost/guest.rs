@@ -1,6 +1,7 @@
 //! A client: takes requests out of its rings and puts the answers back.
 
 use super::chain::Transfer;
+use super::channel::{self, Channel, HEAD_BYTES};
 use super::device::Device;
 use super::violation::Violation;
 use super::wire::{self, kind, narrow, status, wide};
@@ -22,8 +23,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use vhost::vhost_user::{BackendReqHandler, Error};
 use virtio_queue::{QueueOwnedT, QueueT};
 
-/// Bytes of the head of a message: what, flags, length of the rest.
-const MESSAGE_HEAD_BYTES: usize = 12;
 /// Longest rest that the library takes.
 const MESSAGE_REST_BYTES_MAX: u64 = 4096;
 /// Messages that are looked at in one turn.
@@ -51,6 +50,9 @@ pub(crate) struct Guest {
     /// The handler's: what is `device` otherwise is in here while it works.
     lent: Arc<Mutex<Device>>,
     device: Device,
+    channel: Channel,
+    /// Of the volume, as its configuration says.
+    size_bytes: u64,
     transfers: Slab<Transfer>,
     /// Taken out of rings, not begun.
     asked: VecDeque<Key<Transfer>>,
@@ -84,6 +86,8 @@ impl Guest {
             handler: BackendReqHandler::from_stream(stream, Arc::clone(&lent)),
             lent,
             device: Device::new(export, epoll, token),
+            channel: Channel::default(),
+            size_bytes: export.size_bytes,
             transfers: Slab::default(),
             asked: VecDeque::new(),
             current: None,
@@ -102,43 +106,46 @@ impl Guest {
     pub fn hear(&mut self, socket: &OwnedFd) -> Result<(), Fault> {
         self.message_waits = false;
         for _ in 0..MESSAGES_PER_TURN {
-            if !self.has_message(socket)? {
-                return Ok(());
-            }
+            let Some(head) = self.message(socket)? else { return Ok(()) };
             if self.open > 0 {
                 self.message_waits = true;
                 return Ok(());
             }
-            self.handle_message(socket)?;
+            if Channel::is_told(&head) && channel::rest_bytes(&head) <= MESSAGE_REST_BYTES_MAX {
+                self.has_spoken = true;
+                let taken = self.channel.take(socket, &head);
+                taken.map_err(|error| Fault::of_protocol(Violation::Message(error.to_string())))?;
+            } else {
+                self.handle_message(socket)?;
+            }
         }
         Ok(())
     }
 
-    /// Whether a whole message is there. The library waits for the rest of one without end.
-    fn has_message(&mut self, socket: &OwnedFd) -> Result<bool, Fault> {
-        let mut head = [0; MESSAGE_HEAD_BYTES];
+    /// The head of a message that is there as a whole. The library waits for the rest of one without end.
+    fn message(&mut self, socket: &OwnedFd) -> Result<Option<[u8; HEAD_BYTES]>, Fault> {
+        let mut head = [0; HEAD_BYTES];
         let length = match rustix::net::recv(socket, &mut head, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, 0)) => {
                 self.gone = true;
-                return Ok(false);
+                return Ok(None);
             }
             Ok((_, length)) => length,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
             // What a client leaves behind unread when it goes.
             Err(Errno::CONNRESET) => {
                 self.gone = true;
-                return Ok(false);
+                return Ok(None);
             }
             Err(error) => return Err(Fault::Socket(error.into())),
         };
-        if length < MESSAGE_HEAD_BYTES {
-            return Ok(false);
+        if length < HEAD_BYTES {
+            return Ok(None);
         }
-        let [.., a, b, c, d] = head;
-        let rest = u64::from(u32::from_le_bytes([a, b, c, d]));
+        let rest = channel::rest_bytes(&head);
         let here = rustix::io::ioctl_fionread(socket).map_err(|error| Fault::Socket(error.into()))?;
         // One that is too long is refused by its head.
-        Ok(rest > MESSAGE_REST_BYTES_MAX || here >= wide(MESSAGE_HEAD_BYTES) + rest)
+        Ok((rest > MESSAGE_REST_BYTES_MAX || here >= wide(HEAD_BYTES) + rest).then_some(head))
     }
 
     fn handle_message(&mut self, socket: &OwnedFd) -> Result<(), Fault> {
@@ -175,6 +182,12 @@ impl Guest {
     pub fn pump(&mut self, socket: &OwnedFd, cx: &mut Context<'_>) -> Result<(), Fault> {
         if let Some(violation) = self.violation.take() {
             return Err(Fault::of_protocol(violation));
+        }
+        let size_bytes = cx.volume.size_bytes();
+        if size_bytes != self.size_bytes {
+            self.size_bytes = size_bytes;
+            self.device.resize(&Export { size_bytes, ..cx.desk.export.clone() });
+            self.channel.tell_change();
         }
         if self.carry_on(cx).map_err(Fault::of_protocol)? == Room::None {
             return Ok(());

@@ -24,6 +24,7 @@
 //! (a virtual machine monitor), not what runs within the machine.
 
 mod chain;
+mod channel;
 mod device;
 mod guest;
 mod memory;

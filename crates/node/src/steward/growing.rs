@@ -28,6 +28,7 @@ impl Steward {
 
     /// It has.
     pub(super) fn report_growth(&mut self, growth: Box<Growth>, running: &mut Running) {
+        self.users.look_at_size();
         self.reactions.tell(Level::Info, "grown", "", &describe_growth(&growth));
         for small in &growth.small_spares {
             self.reactions.note(Level::Warning, "spare", "", small);

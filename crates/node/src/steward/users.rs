@@ -45,6 +45,13 @@ impl Users {
         self.store.is_some_and(|store| store.only_reads).then_some(ONLY_READS)
     }
 
+    /// The volume has another size: those who serve clients on other threads look.
+    pub fn look_at_size(&self) {
+        if let Some(census) = &self.elsewhere {
+            census.wake();
+        }
+    }
+
     /// Whether a thread that served some ended in a bug.
     pub fn has_lost_a_thread(&self) -> bool {
         self.elsewhere.as_ref().is_some_and(|census| census.has_lost_a_thread())

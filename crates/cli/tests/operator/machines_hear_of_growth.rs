@@ -1,0 +1,145 @@
+//! A virtual machine monitor is told that the disk has grown, on the channel that it has named, and reads the
+//! new size.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use crate::arrays_grow::enlarge;
+use crate::common::Rig;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::io::{IoSlice, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd as _;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Messages of the protocol (vhost-user specification, "Front-end message types").
+const GET_FEATURES: u32 = 1;
+const SET_FEATURES: u32 = 2;
+const GET_PROTOCOL_FEATURES: u32 = 15;
+const SET_PROTOCOL_FEATURES: u32 = 16;
+const SET_BACKEND_REQ_FD: u32 = 21;
+const GET_CONFIG: u32 = 24;
+/// The back end's: the configuration has changed.
+const CONFIG_CHANGE: [u32; 3] = [2, 1, 0];
+/// Protocol features: a channel of the back end, and a configuration.
+const CHANNEL: u64 = 1 << 5;
+const CONFIG: u64 = 1 << 9;
+
+struct Monitor(UnixStream);
+
+fn message(code: u32, body: &[u8]) -> Vec<u8> {
+    let head = [code, 1, u32::try_from(body.len()).unwrap()];
+    head.into_iter().flat_map(u32::to_le_bytes).chain(body.iter().copied()).collect()
+}
+
+impl Monitor {
+    fn connect(rig: &Rig) -> Self {
+        let socket = UnixStream::connect(rig.path("disk")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self(socket)
+    }
+
+    fn say(&mut self, code: u32, body: &[u8]) {
+        self.0.write_all(&message(code, body)).unwrap();
+    }
+
+    fn ask(&mut self, code: u32, body: &[u8]) -> Vec<u8> {
+        self.say(code, body);
+        let mut head = [0; 12];
+        self.0.read_exact(&mut head).unwrap();
+        let length = u32::from_le_bytes(head[8..].try_into().unwrap());
+        let mut answer = vec![0; usize::try_from(length).unwrap()];
+        self.0.read_exact(&mut answer).unwrap();
+        answer
+    }
+
+    fn ask_number(&mut self, code: u32) -> u64 {
+        u64::from_le_bytes(self.ask(code, &[]).try_into().unwrap())
+    }
+
+    /// Names the channel, of which it keeps the other end.
+    fn channel(&mut self) -> UnixStream {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [theirs.as_fd()];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        let bytes = message(SET_BACKEND_REQ_FD, &[]);
+        let sent = sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty()).unwrap();
+        assert_eq!(sent, bytes.len());
+        ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        ours
+    }
+
+    /// Bytes of the disk, as its configuration says.
+    fn size_bytes(&mut self) -> u64 {
+        let asked: Vec<u8> = [0u32, 8, 0].into_iter().flat_map(u32::to_le_bytes).chain([0; 8]).collect();
+        let answer = self.ask(GET_CONFIG, &asked);
+        u64::from_le_bytes(answer[12..20].try_into().unwrap()) * 512
+    }
+}
+
+#[test]
+fn a_monitor_is_told_that_the_disk_has_grown() {
+    for options in [&["--vhost-user-blk", "disk"][..], &["--vhost-user-blk", "disk", "--socket-threads", "2"]]
+    {
+        let rig = Rig::new();
+        rig.run(&[
+            "create",
+            "--parity",
+            "1",
+            "--scheme",
+            "raid",
+            "--file-size",
+            "64MiB",
+            "--data",
+            "d0",
+            "d1",
+            "d2",
+        ])
+        .ok();
+        let members = ["d0", "d1", "d2"];
+        let server = rig.serve(&members, options);
+        let volume = || rig.status(&members)["volume_bytes"].as_u64().unwrap();
+        let mut monitor = Monitor::connect(&rig);
+        let features = monitor.ask_number(GET_FEATURES);
+        monitor.say(SET_FEATURES, &features.to_le_bytes());
+        let offered = monitor.ask_number(GET_PROTOCOL_FEATURES);
+        assert_eq!(offered & (CHANNEL | CONFIG), CHANNEL | CONFIG);
+        monitor.say(SET_PROTOCOL_FEATURES, &(CHANNEL | CONFIG).to_le_bytes());
+        let mut channel = monitor.channel();
+        assert_eq!(monitor.size_bytes(), volume());
+        let before = volume();
+        for _ in 0..2 {
+            enlarge(&rig, &members, 32 << 20);
+            rig.on("grow", &members, &[]).ok();
+            let mut told = [0; 12];
+            channel.read_exact(&mut told).unwrap();
+            assert_eq!(
+                told.to_vec(),
+                CONFIG_CHANGE.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
+            );
+            assert_eq!(monitor.size_bytes(), volume());
+        }
+        assert!(volume() > before);
+        // One who does not listen any more is served on.
+        drop(channel);
+        enlarge(&rig, &members, 32 << 20);
+        rig.on("grow", &members, &[]).ok();
+        assert_eq!(monitor.size_bytes(), volume());
+        drop(monitor);
+        server.stop().ok();
+    }
+}
+
+#[test]
+fn a_channel_without_a_descriptor_ends_the_connection() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&crate::common::MEMBERS, &["--vhost-user-blk", "disk"]);
+    let mut monitor = Monitor::connect(&rig);
+    monitor.say(SET_BACKEND_REQ_FD, &[]);
+    assert!(matches!(monitor.0.read(&mut [0; 1]), Ok(0) | Err(_)));
+    let mut other = Monitor::connect(&rig);
+    assert!(other.ask_number(GET_FEATURES) > 0);
+    drop(other);
+    server.stop().ok();
+}
