@@ -1,5 +1,5 @@
-//! A virtual machine monitor is told that the disk has grown, on the channel that it has named, and reads the
-//! new size.
+//! A virtual machine monitor is told that the disk has grown, on the channel that it has named, and reads
+//! the new size.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::arrays_grow::enlarge;

@@ -1,7 +1,7 @@
-//! Messages that the client did not ask for: that the configuration has changed, as the volume has grown.
+//! Messages that the client did not ask for: the configuration has changed, as the volume has grown.
 //!
-//! The library takes the descriptor that they go to, and has no word for this one (`vhost` 0.18), so both are
-//! done here (vhost-user specification, "Backend communication").
+//! The library takes the descriptor that they go to, and has no word for this one (`vhost` 0.18), so both
+//! are done here (vhost-user specification, "Backend communication").
 
 use super::wire::{narrow, wide};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
