@@ -47,9 +47,12 @@ impl Channel {
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let taken = recvmsg(from, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)?;
-        self.socket = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
-            _ => None,
+        self.socket = control.drain().find_map(|message| {
+            if let RecvAncillaryMessage::ScmRights(mut descriptors) = message {
+                descriptors.next()
+            } else {
+                None
+            }
         });
         if wide(taken.bytes) != wide(bytes.len()) || self.socket.is_none() {
             return Err(io::Error::other("it says where changes are told, without a descriptor"));
