@@ -12,6 +12,11 @@ set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
 elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
 python=${PYTHON:-python3} fill=${FILL:-40} turns=${TURNS:-3} seed=${SEED:-1} file_size=${FILE_SIZE:-128MiB}
+stores=${STORES:-elastripe rocksdb} buffers=${BUFFERS:-eighth}
+for store in $stores; do
+  case $store in elastripe | rocksdb) ;; *) echo "kv-writes.sh: STORES has '$store', expected elastripe, rocksdb" >&2; exit 1 ;; esac
+done
+case $buffers in eighth | default) export BUFFERS=$buffers ;; *) echo "kv-writes.sh: BUFFERS is '$buffers', expected eighth or default" >&2; exit 1 ;; esac
 PATH=$PATH:/usr/sbin:/sbin
 for tool in "$elastripe" redis-cli nbdinfo nbdfuse mkfs.ext4 "$python"; do
   command -v "$tool" >/dev/null || { echo "kv-writes.sh: no $tool (make build; apt-get install redis-tools libnbd-bin nbdfuse e2fsprogs)" >&2; exit 1; }
@@ -40,11 +45,11 @@ drive() { "$python" "$repo/scripts/clients/kv_writes.py" "$1" "$2" "$3" "$4" "$t
 fresh() { work=$top/$((++round)); mkdir -p "$work"; export ELASTRIPE_RUN_DIR=$work/run; }
 
 round=0
-echo "updates by Zipf 0.99, $turns times the keys, seed $seed; 6+2 members of $file_size, data $fill % of the volume; not synchronous"
+echo "updates by Zipf 0.99, $turns times the keys, seed $seed; 6+2 members of $file_size, data $fill % of the volume; not synchronous; RocksDB's buffers: $buffers"
 printf '%-8s %6s %8s %9s %14s %14s %10s\n' scheme value keys store user-MiB device-MiB per-byte
 for scheme_wanted in ${SCHEMES:-eplog elastic}; do
   for bytes in ${SIZES:-1024 4096}; do
-    for store in ${STORES:-elastripe rocksdb}; do
+    for store in $stores; do
       fresh
       make_array "$scheme_wanted" "$file_size" >"$work/created"
       volume=$(sed -n 's/.*(\([0-9]*\) bytes).*/\1/p' "$work/created" | head -n 1)

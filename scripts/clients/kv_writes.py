@@ -60,7 +60,7 @@ def to_rocksdb():
     options.create_if_missing(True)
     options.set_compression_type(DBCompressionType.none())
     if os.environ.get("BUFFERS", "eighth") == "eighth":
-        # Of its defaults, as the volume is small: with those it runs out of space on the smallest. The shape of its levels is the same.
+        # An eighth of its defaults, with which it runs out of space on small volumes. The shape of its levels is the same.
         options.set_write_buffer_size(8 << 20)
         options.set_target_file_size_base(8 << 20)
         options.set_max_bytes_for_level_base(32 << 20)

@@ -257,14 +257,13 @@ impl Cache {
     }
 
     /// The node that a key of this hash probably has.
-    pub(crate) fn first_node(&self, hash: u64) -> Option<usize> {
-        let found = self.table.candidates(hash).get(0)?;
-        usize::try_from(found.payload - 1).ok()
+    pub(crate) fn first_node(&self, hash: u64) -> Option<u32> {
+        self.find(hash, |_| true)
     }
 
     /// Touches a node's key; the address of the record, if the node has a key.
-    pub(crate) fn look_at(&self, node: usize) -> Option<u64> {
-        let node = self.nodes.get(node)?;
+    pub(crate) fn look_at(&self, node: u32) -> Option<u64> {
+        let node = &self.nodes[small(node)];
         black_box(node.key.first())?;
         Some(node.meta.address)
     }

@@ -99,12 +99,8 @@ impl Kept {
 
     /// The record at an address, if it is of that segment and kept.
     pub(crate) fn get(&mut self, address: u64, sequence: u64) -> Option<&Bytes> {
-        if self.sets.is_empty() {
-            return None;
-        }
-        let set = self.set_of(address);
+        let (set, way) = self.find(address)?;
         let set = &mut self.sets[set];
-        let way = set.find(address)?;
         set.used |= 1 << way;
         let record = &set.records[way];
         (record.sequence == sequence || planted(Planted::KeptOfAnyLife)).then_some(&record.bytes)
@@ -112,7 +108,10 @@ impl Kept {
 
     /// Set and way of the record at an address, of whichever segment.
     pub(crate) fn find(&self, address: u64) -> Option<(usize, usize)> {
-        let set = if self.sets.is_empty() { return None } else { self.set_of(address) };
+        if self.sets.is_empty() {
+            return None;
+        }
+        let set = self.set_of(address);
         self.sets[set].find(address).map(|way| (set, way))
     }
 

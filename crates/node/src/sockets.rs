@@ -17,6 +17,7 @@ pub struct Census {
     counts: Vec<AtomicUsize>,
     /// Whether a thread has ended that was not to end.
     lost: AtomicBool,
+    /// Of each thread that has begun.
     bells: Mutex<Vec<Arc<Bell>>>,
 }
 

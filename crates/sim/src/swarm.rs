@@ -517,7 +517,7 @@ pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
     // So do those that draw none of these.
     let mut later = rng.clone().fork().fork();
     let placement = later.pick(&[placement, placement, placement, Some(PlacementKind::Midas)]);
-    // What elastic is served with (decision 0052) is what most worlds of it have.
+    // What elastic is served with (decision 0052) is what about half of its worlds have.
     let is_served = rng.clone().fork().fork().fork().fork().chance(2, 5);
     let placement = if is_served { Some(PlacementKind::SepBit) } else { placement };
     let gc = rng.pick(&[VictimKind::Greedy, VictimKind::CostBenefit]);

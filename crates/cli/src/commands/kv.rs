@@ -187,7 +187,7 @@ fn limits_of(clients_max: usize, idle_timeout_ns: Option<u64>) -> Limits {
 /// Keys in the cache of metadata, unless it is said otherwise.
 fn cache_keys(array_bytes: u64) -> usize {
     let share = usize::try_from(array_bytes / 128).unwrap_or(usize::MAX);
-    (share / kv::CACHED_KEY_BYTES).max(1 << 16)
+    (share / kv::CACHED_KEY_BYTES).max(Options::default().cache_keys)
 }
 
 fn serve(arguments: &Arguments) -> Result<Exit, Failure> {

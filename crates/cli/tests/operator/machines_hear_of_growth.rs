@@ -19,7 +19,7 @@ const SET_PROTOCOL_FEATURES: u32 = 16;
 const SET_BACKEND_REQ_FD: u32 = 21;
 const GET_CONFIG: u32 = 24;
 /// The back end's: the configuration has changed.
-const CONFIG_CHANGE: [u32; 3] = [2, 1, 0];
+const CONFIG_CHANGE: u32 = 2;
 /// Protocol features: a channel of the back end, and a configuration.
 const CHANNEL: u64 = 1 << 5;
 const CONFIG: u64 = 1 << 9;
@@ -114,10 +114,7 @@ fn a_monitor_is_told_that_the_disk_has_grown() {
             rig.on("grow", &members, &[]).ok();
             let mut told = [0; 12];
             channel.read_exact(&mut told).unwrap();
-            assert_eq!(
-                told.to_vec(),
-                CONFIG_CHANGE.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>()
-            );
+            assert_eq!(told.to_vec(), message(CONFIG_CHANGE, &[]));
             assert_eq!(monitor.size_bytes(), volume());
         }
         assert!(volume() > before);

@@ -3,7 +3,7 @@
 //! The library takes the descriptor that they go to, and has no word for this one (`vhost` 0.18), so both
 //! are done here (vhost-user specification, "Backend communication").
 
-use super::wire::{narrow, wide};
+use super::wire::narrow;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, recvmsg, send};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -54,7 +54,7 @@ impl Channel {
                 None
             }
         });
-        if wide(taken.bytes) != wide(bytes.len()) || self.socket.is_none() {
+        if taken.bytes != bytes.len() || self.socket.is_none() {
             return Err(io::Error::other("it says where changes are told, without a descriptor"));
         }
         Ok(())

@@ -10,11 +10,11 @@ use crate::layout::UNIT_BYTES;
 use std::hint::black_box;
 
 /// Asks that are looked at together. Their lines stay in the first cache until their turn.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 16;
 
 impl Store {
-    /// Looks at what the asks will look at that begin next; returns how many those are.
-    pub(super) fn look_ahead(&self) -> usize {
+    /// Looks at what the next [`AHEAD`] asks will look at.
+    pub(super) fn look_ahead(&self) {
         let asks = self.work.held_back.iter().take(AHEAD);
         let (mut gets, mut others) = ([0; AHEAD], [0; AHEAD]);
         let (mut get_count, mut other_count) = (0, 0);
@@ -29,7 +29,6 @@ impl Store {
         }
         self.look_for_gets(&gets[..get_count]);
         self.look_for_others(&others[..other_count]);
-        AHEAD
     }
 
     /// A GET goes from the index to the place of the record and to its bytes.

@@ -1,5 +1,6 @@
 //! Beginning an ask, and finding the newest record of its key.
 
+use super::ahead::AHEAD;
 use super::operation::{Loading, Operation, Phase, Want};
 use super::{Course, Flight, HeldBack, Store};
 use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Range, Refused, VALUE_BYTES_MAX, Value};
@@ -85,16 +86,16 @@ impl Store {
 
     /// Clears when nothing else is under way, and goes on with what came behind that.
     pub(super) fn admit_held_back(&mut self) {
-        let mut looked_at = 0;
+        let mut begun = 0;
         while let Some(HeldBack { ask, .. }) = self.work.held_back.front() {
             let failed = self.course == Course::Failed;
             if *ask == Ask::Clear && !failed && (self.work.count > 0 || !self.clear()) {
                 return;
             }
-            if looked_at == 0 {
-                looked_at = self.look_ahead();
+            if begun % AHEAD == 0 {
+                self.look_ahead();
             }
-            looked_at -= 1;
+            begun += 1;
             let Some(held) = self.work.held_back.pop_front() else { return };
             if held.ask == Ask::Clear && !failed {
                 self.acknowledge(held.tag, Answer::Done);
