@@ -2,6 +2,8 @@
 # How much of a plain memory server's speed is left with an array behind NBD: fio, 4 KiB random writes, 32 in flight, one
 # unix socket, on `elastripe serve` (eplog, 6+2 and two log devices, files in memory) and on `nbdkit memory`, in turn, so
 # that a drift of the machine hits both alike. Prints every round, the medians and their ratio; exit code 1 below BAR %.
+# nbdkit has its bytes in its own memory; with FRONTS=target/release/examples/fronts so has the array (`cargo build
+# --release -p elastripe --example fronts`), so that no file system is measured with it.
 #
 #   ROUNDS=5  SECONDS_EACH=4  BAR=60  SCHEME=eplog  ELASTRIPE=target/release/elastripe  RW=randwrite  BS=4k  QD=32
 #   CLIENTS=1 (connections, each with QD in flight)  SERVE="" CREATE="" (more options of serve, create)
@@ -21,11 +23,20 @@ trap give_back_all EXIT
 trap 'exit 130' INT TERM
 give_back_all() { trap - EXIT; give_back; rm -rf "$work"; }
 
-# shellcheck disable=SC2086  # words of their own
-make_array "${SCHEME:-eplog}" 192MiB ${CREATE:-} >/dev/null
-# shellcheck disable=SC2086  # words of their own
-start_server ${SERVE:-}
-ours_uri=$uri
+if [ -n "${FRONTS:-}" ]; then
+  mkdir "$work/fronts"
+  "$FRONTS" serve "$work/fronts" --devices memory </dev/null >"$work/serve.log" 2>&1 &
+  disown
+  note "process $!"
+  ours_uri="nbd+unix:///?socket=$work/fronts/nbd"
+  soon 60 timeout 5 nbdinfo --size "$ours_uri" || fail "fronts does not answer: $(cat "$work/serve.log")"
+else
+  # shellcheck disable=SC2086  # words of their own
+  make_array "${SCHEME:-eplog}" 192MiB ${CREATE:-} >/dev/null
+  # shellcheck disable=SC2086  # words of their own
+  start_server ${SERVE:-}
+  ours_uri=$uri
+fi
 nbdkit -f -U "$work/nbdkit" memory "$size" </dev/null >>"$work/nbdkit.log" 2>&1 &
 disown
 note "process $!"
@@ -55,5 +66,5 @@ for round in $(seq "$rounds"); do
 done
 a=$(median "$work/ours") b=$(median "$work/theirs")
 printf '%-8s %12s %12s %7s%%   (bar: %s%%)\n' median "$a" "$b" $((100 * a / b)) "$bar"
-stop_server
+[ -n "${FRONTS:-}" ] || stop_server
 [ $((100 * a / b)) -ge "$bar" ]

@@ -4,14 +4,14 @@
 //!
 //! ```text
 //! fronts compare [--seconds N] [--rounds N] [--depth N]     needs fio
-//! fronts serve DIRECTORY
+//! fronts serve DIRECTORY [--devices null|memory]            memory is what nbd-ratio.sh sets beside nbdkit's
 //! fronts write DIRECTORY [--seconds N] [--depth N]          vhost-user-blk alone, of a server that runs
 //! ```
 
-use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan_config};
+use array::{Array, CreateOptions, DiscardPolicy, EngineOptions, NewArray, arrange, create, plan_config};
 use blkio::{Blkio, Completion, ReqFlags};
 use block::{DevIndex, DeviceSet, Geometry};
-use device::{NullOptions, NullSet};
+use device::{MemorySet, NullOptions, NullSet};
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
 use front::{NoHooks, Protocol, Server, ServerOptions};
 use node::volume::{Clock, ServedShard, Use};
@@ -27,8 +27,17 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const BLOCK: usize = 4096;
 const SIZE_BYTES: u64 = 512 << 20;
 
-/// An array of 6+2 devices and two log devices that move nothing.
-fn volume() -> Outcome<ServedShard<NullSet>> {
+const MAIN_BYTES: u64 = 192 << 20;
+const LOG_BYTES: u64 = 256 << 20;
+/// Six and two devices, and two log devices.
+const SIZES: [u64; 10] = {
+    let mut sizes = [MAIN_BYTES; 10];
+    (sizes[8], sizes[9]) = (LOG_BYTES, LOG_BYTES);
+    sizes
+};
+
+/// An array of 6+2 devices and two log devices.
+fn volume<D: DeviceSet>(mut devices: D, name: &str) -> Outcome<ServedShard<D>> {
     let options = CreateOptions {
         scheme: SchemeKind::Eplog,
         code: CodeKind::Cauchy,
@@ -38,11 +47,8 @@ fn volume() -> Outcome<ServedShard<NullSet>> {
         reserve_permille: 150,
         unit_rows: None,
     };
-    let (main, log) = (192 << 20, 256 << 20);
-    let sizes: Vec<u64> = [[main; 8].as_slice(), &[log; 2]].concat();
-    let config = plan_config(&options, main, log, 2)?;
-    let mut devices = NullSet::new(&sizes, NullOptions { zero_reads: true, keep_metadata: true });
-    let new = NewArray { uuid: ArrayUuid::new([7; 16]), name: "null".into(), nonce: 1, created_unix_s: 0 };
+    let config = plan_config(&options, MAIN_BYTES, LOG_BYTES, 2)?;
+    let new = NewArray { uuid: ArrayUuid::new([7; 16]), name: name.into(), nonce: 1, created_unix_s: 0 };
     create(&mut devices, config, &new)?;
     let mut found = Vec::new();
     for dev in (0..10).map(DevIndex::new) {
@@ -51,15 +57,30 @@ fn volume() -> Outcome<ServedShard<NullSet>> {
             devices.read_now(dev, offset, &mut block).ok().map(|()| block)
         }));
     }
-    let (array, _) = Array::assemble(devices, &arrange(&found)?, 2, EngineOptions::default())?;
+    // As `serve` does it on files: room is not given back that the array will write again.
+    let discard = DiscardPolicy { old_bytes: None, log_bytes: None, ..DiscardPolicy::default() };
+    let options = EngineOptions { discard, ..EngineOptions::default() };
+    let (array, _) = Array::assemble(devices, &arrange(&found)?, 2, options)?;
     Ok(ServedShard::new(array, Clock::start(), None, Use::ReadWrite))
 }
 
-fn serve(directory: &Path) -> Outcome<()> {
+fn serve(directory: &Path, arguments: &[String]) -> Outcome<()> {
     let mut server = Server::new(ServerOptions::default());
     server.listen_unix(Protocol::VhostUserBlk, &directory.join("disk"))?;
     server.listen_unix(Protocol::Nbd, &directory.join("nbd"))?;
-    server.run(&mut volume()?, &mut NoHooks)?;
+    match text(arguments, "--devices").unwrap_or("null") {
+        "null" => {
+            let options = NullOptions { zero_reads: true, keep_metadata: true };
+            server.run(&mut volume(NullSet::new(&SIZES, options), "null")?, &mut NoHooks)?;
+        }
+        "memory" => {
+            let mut devices = MemorySet::new(&SIZES)?;
+            // No page fault falls into what is measured.
+            (0..10).for_each(|dev| devices.bytes_mut(DevIndex::new(dev)).fill(0));
+            server.run(&mut volume(devices, "memory")?, &mut NoHooks)?;
+        }
+        other => return Err(format!("--devices: found {other:?}, expected null or memory").into()),
+    }
     Ok(())
 }
 
@@ -126,10 +147,15 @@ fn median(rates: &mut [f64]) -> f64 {
     rates[rates.len() / 2]
 }
 
+/// The value of an option.
+fn text<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
+    let at = arguments.iter().position(|argument| argument == name)?;
+    arguments.get(at + 1).map(String::as_str)
+}
+
 /// The value of an option that is a number.
 fn number(arguments: &[String], name: &str, default: u64) -> Outcome<u64> {
-    let at = arguments.iter().position(|argument| argument == name);
-    Ok(at.and_then(|at| arguments.get(at + 1)).map(|text| text.parse()).transpose()?.unwrap_or(default))
+    Ok(text(arguments, name).map(str::parse).transpose()?.unwrap_or(default))
 }
 
 fn write(directory: &Path, arguments: &[String]) -> Outcome<()> {
@@ -171,10 +197,11 @@ fn compare(arguments: &[String]) -> Outcome<()> {
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match (arguments.first().map(String::as_str), arguments.get(1)) {
-        (Some("serve"), Some(directory)) => serve(Path::new(directory)),
+        (Some("serve"), Some(directory)) => serve(Path::new(directory), &arguments),
         (Some("write"), Some(directory)) => write(Path::new(directory), &arguments),
         (Some("compare"), _) => compare(&arguments),
-        _ => Err("expected: fronts compare [--seconds N] [--rounds N] [--depth N] | serve DIRECTORY | \
+        _ => Err("expected: fronts compare [--seconds N] [--rounds N] [--depth N] | \
+                  serve DIRECTORY [--devices null|memory] | \
                   write DIRECTORY [--seconds N] [--depth N]"
             .into()),
     }

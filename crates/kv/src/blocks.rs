@@ -11,6 +11,7 @@ use std::sync::Arc;
 pub const BLOCK_BYTES: usize = 4096;
 
 /// Memory that begins at a multiple of 4 KiB and is whole blocks long.
+#[derive(Default)]
 pub struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -39,6 +40,15 @@ impl Buffer {
         }
         memory.resize(start + length, 0);
         Self { memory, start, length }
+    }
+
+    /// So long, rounded up to whole blocks, in the same memory if it has room; any bytes.
+    pub(crate) fn of_length(self, length: usize) -> Self {
+        let length = length.next_multiple_of(BLOCK_BYTES);
+        if self.start + length > self.memory.len() {
+            return Self::new(length);
+        }
+        Self { length, ..self }
     }
 
     /// The memory, to use again.

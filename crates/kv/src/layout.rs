@@ -55,7 +55,7 @@ impl std::fmt::Display for Malformed {
             Self::Magic => f.write_str("the magic bytes are missing"),
             Self::Checksum => f.write_str("the checksum differs"),
             Self::Elsewhere => f.write_str("it belongs to another store or place"),
-            Self::Version { found } => write!(f, "it has version {found}, and version 1 is expected"),
+            Self::Version { found } => write!(f, "it has version {found}, and versions 1 and 2 are expected"),
             Self::Range { field, found } => write!(f, "{field} is {found}, which is impossible"),
         }
     }

@@ -32,11 +32,15 @@ pub enum Planted {
     ExpiredForgotten,
     /// A store that is full lets nobody delete.
     FullForGood,
+    /// A store grows before the table that says so is durable.
+    GrowsBeforeTable,
+    /// A store that has grown writes its tables where they were.
+    TablesWhereTheyWere,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::AnswerBeforeFlush,
         Self::ReuseBeforeTable,
         Self::TableBeforeFlush,
@@ -51,6 +55,8 @@ impl Planted {
         Self::ClearForgotten,
         Self::ExpiredForgotten,
         Self::FullForGood,
+        Self::GrowsBeforeTable,
+        Self::TablesWhereTheyWere,
     ];
 }
 

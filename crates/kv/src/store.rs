@@ -108,14 +108,25 @@ impl Traffic {
     }
 
     /// Reads the blocks around some bytes; the answer's buffer begins at the block of `address`.
-    fn read(&mut self, flight: Flight, address: u64, length: u64) -> u64 {
+    fn read(&mut self, flight: Flight, address: u64, length: u64) {
+        let bytes = Self::around(address, length).1;
+        let spare = self.spare.iter().position(|spare| spare.len() == bytes);
+        let memory = spare.map(|at| self.spare.swap_remove(at)).unwrap_or_default();
+        self.read_into(flight, address, length, memory);
+    }
+
+    /// The same into this memory, if it has room.
+    fn read_into(&mut self, flight: Flight, address: u64, length: u64, memory: Buffer) {
+        let (offset_bytes, bytes) = Self::around(address, length);
+        let buffer = memory.of_length(bytes);
+        self.issue(flight, Request::Read { offset_bytes, buffer });
+    }
+
+    /// Where the blocks around some bytes begin, and their length.
+    fn around(address: u64, length: u64) -> (u64, usize) {
         let block = wide(BLOCK_BYTES);
         let start = address / block * block;
-        let bytes = narrow((address + length).next_multiple_of(block) - start);
-        let spare = self.spare.iter().position(|spare| spare.len() == bytes);
-        let buffer = spare.map_or_else(|| Buffer::new(bytes), |at| self.spare.swap_remove(at));
-        self.issue(flight, Request::Read { offset_bytes: start, buffer });
-        wide(bytes)
+        (start, narrow((address + length).next_multiple_of(block) - start))
     }
 
     fn give_back(&mut self, buffer: Buffer) {
@@ -199,9 +210,16 @@ pub struct Store {
     marks: Marks,
     course: Course,
     figures: Figures,
+    /// What the volume had gained when the store was opened.
+    gained_bytes: u64,
 }
 
 impl Store {
+    /// Bytes that the volume had gained since the store was opened before; it uses them now.
+    pub fn gained_bytes(&self) -> u64 {
+        self.gained_bytes
+    }
+
     /// The next request that the volume should carry out.
     pub fn next_request(&mut self) -> Option<Issued> {
         self.traffic.queue.pop_front()
@@ -289,7 +307,10 @@ impl Store {
         match flight {
             Flight::Operation { id, part, address } => self.operation_read(id, part, address, bytes),
             Flight::Scan { id, candidate, address } => self.scan_read(id, candidate, address, bytes),
-            Flight::Victim { address } => self.victim_read(address, bytes),
+            // The victim keeps the memory for what it reads next.
+            Flight::Victim { address } => {
+                return self.victim_read(address, ended.buffer.filter(|_| ended.result.is_ok()));
+            }
             Flight::Discard { slot } => self.slots.release(slot),
             Flight::Batch { .. } | Flight::Flush | Flight::Table => self.written(flight, ended.result),
         }

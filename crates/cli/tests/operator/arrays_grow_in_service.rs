@@ -385,18 +385,25 @@ fn an_array_that_finds_no_room_to_grow_is_served_on() {
 }
 
 #[test]
-fn a_store_of_keys_is_served_on_while_its_array_grows() {
+fn a_store_of_keys_is_served_on_while_its_array_grows_and_then_grows_too() {
     let rig = Rig::with_array();
     let members = crate::common::MEMBERS;
+    let capacity = || rig.status(&members)["store"]["capacity_bytes"].as_u64().unwrap();
     let server = rig.serve_keys(&members, &["--create"]);
     let mut client = Client::connect(&rig.path("keys"));
     assert_eq!(client.says("SET before 1"), "+OK");
+    let before = capacity();
     enlarge(&rig, &members[..4], 32 << 20);
     rig.on("grow", &members, &[]).ok();
     assert_eq!((client.says("GET before").as_str(), client.says("SET after 2").as_str()), ("1", "+OK"));
+    assert_eq!(capacity(), before, "a store that runs keeps its size");
     server.stop().ok();
-    let server = rig.serve_keys(&members, &[]);
-    let mut client = Client::connect(&rig.path("keys"));
-    assert_eq!((client.says("GET before").as_str(), client.says("GET after").as_str()), ("1", "2"));
-    server.stop().ok();
+    for (start, grows) in [("first", true), ("second", false)] {
+        let server = rig.serve_keys(&members, &[]);
+        let mut client = Client::connect(&rig.path("keys"));
+        assert_eq!((client.says("GET before").as_str(), client.says("GET after").as_str()), ("1", "2"));
+        assert!(capacity() > before + (32 << 20), "{start} start: {} after {before}", capacity());
+        let ran = server.stop().ok();
+        assert_eq!(ran.err.contains("more than when the store was opened before"), grows, "{start}: {ran:?}");
+    }
 }

@@ -4,9 +4,11 @@ use super::{Fields, Malformed, table_bytes};
 use crate::blocks::BLOCK_BYTES;
 use crate::hash::Secret;
 use crate::numbers::{narrow, wide};
+use crate::planted::{Planted, planted};
 
 const MAGIC: &[u8; 16] = b"elastripe-kv\0\0\0\0";
-const VERSION: u32 = 1;
+/// What is written of a store that has never grown, and of one that has.
+const VERSIONS: [u32; 2] = [1, 2];
 const USED_BYTES: usize = 96;
 /// The largest part of a value that is one record.
 const PART_BYTES_MAX: u64 = 256 << 10;
@@ -31,7 +33,13 @@ pub(crate) struct Geometry {
     pub(crate) segment_bytes: u64,
     pub(crate) slot_count: u64,
     pub(crate) first_slot: u64,
+    /// How often the store has grown. Then its tables are at the end of the volume, where there is room for
+    /// more of them.
+    pub(crate) growths: u32,
 }
+
+/// Copies of tables: two of each, of two that are written in turn.
+const TABLE_COPIES: u64 = 4;
 
 /// Where the copies of the header lie: the first two blocks; the third copy is the volume's last block.
 pub(crate) const HEADER_PLACES: [u64; 2] = [0, 4096];
@@ -62,10 +70,23 @@ impl Geometry {
     }
 
     fn of(volume_bytes: u64, segment_bytes: u64, slot_count: u64) -> Self {
-        let front = wide(2 * BLOCK_BYTES) + 4 * table_bytes(slot_count);
+        let front = wide(2 * BLOCK_BYTES) + TABLE_COPIES * table_bytes(slot_count);
         // Segments of large volumes begin at multiples of their size, as stripes do.
         let align = if slot_count > 256 { segment_bytes } else { wide(BLOCK_BYTES) };
-        Self { volume_bytes, segment_bytes, slot_count, first_slot: front.next_multiple_of(align) }
+        let first_slot = front.next_multiple_of(align);
+        Self { volume_bytes, segment_bytes, slot_count, first_slot, growths: 0 }
+    }
+
+    /// The same on a volume that has become larger: all segments stay where they are, and others follow. None
+    /// if there is no room for more, beside new tables that lie behind all that the store has used so far.
+    pub(crate) fn grown(&self, volume_bytes: u64) -> Option<Self> {
+        let block = wide(BLOCK_BYTES);
+        let volume_bytes = volume_bytes.min(VOLUME_BYTES_MAX) / block * block;
+        let growths = self.growths.checked_add(1)?;
+        let most = volume_bytes.checked_sub(self.first_slot)? / self.segment_bytes;
+        let of = |slot_count| Self { volume_bytes, slot_count, growths, ..*self };
+        let grown = (self.slot_count + 1..=most).rev().map(of).find(|grown| grown.check().is_ok())?;
+        (grown.tables_start() >= self.volume_bytes).then_some(grown)
     }
 
     fn may_be_segment(bytes: u64) -> bool {
@@ -81,7 +102,8 @@ impl Geometry {
             return range("size of a segment", self.segment_bytes);
         }
         let slots = self.slot_count.checked_mul(self.segment_bytes).filter(|_| self.slot_count >= SLOTS_MIN);
-        let end = slots.and_then(|bytes| bytes.checked_add(self.first_slot)?.checked_add(wide(BLOCK_BYTES)));
+        let behind = |bytes: u64| bytes.checked_add(self.first_slot)?.checked_add(self.behind_bytes());
+        let end = slots.and_then(behind);
         if end.is_none_or(|end| end > self.volume_bytes) {
             return range("number of segments", self.slot_count);
         }
@@ -111,9 +133,26 @@ impl Geometry {
         narrow(self.slot_count)
     }
 
+    /// What lies behind the segments: tables, if the store has grown, and a copy of the header.
+    fn behind_bytes(&self) -> u64 {
+        let tables = if self.growths > 0 { TABLE_COPIES * table_bytes(self.slot_count) } else { 0 };
+        tables + wide(BLOCK_BYTES)
+    }
+
+    fn tables_start(&self) -> u64 {
+        if self.growths > 0 { self.volume_bytes - self.behind_bytes() } else { wide(2 * BLOCK_BYTES) }
+    }
+
     /// Where a copy of a table lies.
     pub(crate) fn table_place(&self, epoch: u64, copy: u64) -> u64 {
-        wide(2 * BLOCK_BYTES) + (epoch % 2 * 2 + copy) * table_bytes(self.slot_count)
+        let start =
+            if planted(Planted::TablesWhereTheyWere) { wide(2 * BLOCK_BYTES) } else { self.tables_start() };
+        start + (epoch % 2 * 2 + copy) * table_bytes(self.slot_count)
+    }
+
+    /// Where the copies of the header lie.
+    pub(crate) fn header_places(&self) -> [u64; 3] {
+        [HEADER_PLACES[0], HEADER_PLACES[1], self.volume_bytes - wide(BLOCK_BYTES)]
     }
 
     /// What records may take in one segment, whatever is left over at its end and in its batches.
@@ -141,8 +180,8 @@ impl Header {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(BLOCK_BYTES);
         out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(&VERSIONS[usize::from(self.geometry.growths > 0)].to_le_bytes());
+        out.extend_from_slice(&self.geometry.growths.to_le_bytes());
         out.extend_from_slice(&self.uuid);
         let geometry = &self.geometry;
         let numbers = [geometry.volume_bytes, geometry.segment_bytes, geometry.slot_count];
@@ -163,18 +202,30 @@ impl Header {
         if format::crc32c(&bytes[..USED_BYTES - 4]) != bytes.u32_at(USED_BYTES - 4) {
             return Err(Malformed::Checksum);
         }
-        if bytes.u32_at(16) != VERSION {
+        let growths = bytes.u32_at(20);
+        if !VERSIONS.contains(&bytes.u32_at(16)) {
             return Err(Malformed::Version { found: bytes.u32_at(16) });
+        }
+        if bytes.u32_at(16) != VERSIONS[usize::from(growths > 0)] {
+            return Err(Malformed::Range { field: "number of growths", found: growths.into() });
         }
         let geometry = Geometry {
             volume_bytes: bytes.u64_at(40),
             segment_bytes: bytes.u64_at(48),
             slot_count: bytes.u64_at(56),
             first_slot: bytes.u64_at(64),
+            growths,
         };
         geometry.check()?;
-        let smallest = Geometry::of(geometry.volume_bytes, geometry.segment_bytes, geometry.slot_count);
-        if geometry.first_slot != smallest.first_slot {
+        let new = Geometry::of(geometry.volume_bytes, geometry.segment_bytes, geometry.slot_count);
+        let fits = match growths {
+            0 => geometry.first_slot == new.first_slot,
+            // It had as much room in front as a smaller store needed.
+            1.. => {
+                geometry.first_slot.is_multiple_of(wide(BLOCK_BYTES)) && geometry.first_slot <= new.first_slot
+            }
+        };
+        if !fits {
             return Err(Malformed::Range { field: "first segment", found: geometry.first_slot });
         }
         let uuid = bytes[24..40].try_into().expect("sixteen bytes");

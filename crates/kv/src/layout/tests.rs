@@ -41,6 +41,29 @@ fn volumes_of_all_sizes_are_cut_up_within_themselves() {
 }
 
 #[test]
+fn what_has_grown_overlaps_nothing_that_was_used() {
+    let mut geometry = geometry();
+    for volume_bytes in [(2 << 20) + 200_000, 40 << 20, 60 << 20, 1 << 34, 3 << 40] {
+        let grown = geometry.grown(volume_bytes).expect("there is room");
+        assert!(grown.slot_count > geometry.slot_count);
+        assert_eq!(grown.slot_start(5), geometry.slot_start(5));
+        let table = table_bytes(grown.slot_count);
+        let tables = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(epoch, copy)| grown.table_place(epoch, copy));
+        assert!(tables[0] >= geometry.volume_bytes && tables[0] >= grown.slot_start(grown.slots()));
+        assert!(tables.windows(2).all(|two| two[1] - two[0] == table));
+        assert_eq!(tables[3] + table, grown.header_places()[2]);
+        let header = Header { geometry: grown, ..header() };
+        assert_eq!(Header::decode(&header.encode()), Ok(header));
+        geometry = grown;
+    }
+    assert_eq!(geometry.grown(geometry.volume_bytes), None);
+    assert_eq!(geometry.grown(geometry.volume_bytes + (64 << 10)), None, "tables would lie over tables");
+    assert_eq!(geometry.grown(1 << 20), None);
+    // Beyond what addresses reach nothing is used.
+    assert_eq!(geometry.grown(u64::MAX).map(|grown| grown.volume_bytes), Some(16 << 40));
+}
+
+#[test]
 fn everything_comes_back_as_it_was() {
     assert_eq!(Header::decode(&header().encode()), Ok(header()));
     let durable = Durable { number: 9, sequences: 4, reached: [(3, 16), (2, 2048)], epoch: 77 };

@@ -7,7 +7,7 @@
 
 use super::find::{class_of, payload};
 use super::{Course, Flight, Store};
-use crate::blocks::BLOCK_BYTES;
+use crate::blocks::{BLOCK_BYTES, Buffer};
 use crate::layout::{Entry, Footer, Head, Kind, Manifest, Place, record_bytes, summary_bytes};
 use crate::log::{BACK, New, Wait};
 use crate::numbers::{narrow, small, wide};
@@ -29,7 +29,7 @@ struct Victim {
     at: usize,
     /// Where what was read begins.
     start: u64,
-    bytes: Vec<u8>,
+    bytes: Buffer,
     /// Tombstones with a lower number may go.
     oldest_seq: u64,
 }
@@ -140,15 +140,13 @@ impl Store {
         self.compaction.state = State::Summary { slot, address };
     }
 
-    /// What was read of the victim has come.
-    pub(super) fn victim_read(&mut self, address: u64, bytes: Option<&[u8]>) {
+    /// What was read of the victim has come; without bytes it failed.
+    pub(super) fn victim_read(&mut self, address: u64, read: Option<Buffer>) {
         match std::mem::replace(&mut self.compaction.state, State::Idle) {
-            State::Summary { slot, address: wanted } if wanted == address => self.begin_moving(slot, bytes),
-            State::Reading(mut victim, wanted) if wanted == address => match bytes {
+            State::Summary { slot, address: wanted } if wanted == address => self.begin_moving(slot, read),
+            State::Reading(mut victim, wanted) if wanted == address => match read {
                 Some(bytes) => {
-                    victim.start = address;
-                    victim.bytes.clear();
-                    victim.bytes.extend_from_slice(bytes);
+                    (victim.start, victim.bytes) = (address, bytes);
                     self.compaction.state = State::Moving(victim);
                 }
                 None => self.give_up_victim(victim.slot),
@@ -167,11 +165,11 @@ impl Store {
         self.compaction.give_up();
     }
 
-    fn begin_moving(&mut self, slot: usize, bytes: Option<&[u8]>) {
+    fn begin_moving(&mut self, slot: usize, read: Option<Buffer>) {
         let size = self.geometry().segment_bytes;
         let start = self.geometry().slot_start(slot);
-        let found = bytes.and_then(|bytes| {
-            let footer = Footer::decode(bytes, self.header.owner(), start, size).ok()?;
+        let found = read.and_then(|bytes| {
+            let footer = Footer::decode(&bytes, self.header.owner(), start, size).ok()?;
             (footer.sequence == self.slots.get(slot).sequence).then_some((bytes, footer))
         });
         let Some((bytes, footer)) = found else { return self.give_up_victim(slot) };
@@ -181,11 +179,12 @@ impl Store {
             self.compaction.state = State::Summary { slot, address };
             return;
         }
-        let Ok(mut entries) = footer.entries(bytes, size) else { return self.give_up_victim(slot) };
+        let Ok(mut entries) = footer.entries(&bytes, size) else { return self.give_up_victim(slot) };
         entries.retain(|entry| entry.kind.is_some_and(|kind| kind != Kind::Clear));
         entries.sort_unstable_by_key(|entry| entry.offset_units);
         let oldest_seq = self.slots.oldest_seq_beside(slot);
-        let victim = Victim { slot, entries, at: 0, start, bytes: Vec::new(), oldest_seq };
+        let bytes = bytes.of_length(0);
+        let victim = Victim { slot, entries, at: 0, start, bytes, oldest_seq };
         self.move_some(victim);
     }
 
@@ -270,7 +269,8 @@ impl Store {
             return;
         }
         let start = address / block * block;
-        self.traffic.read(Flight::Victim { address: start }, start, end - start);
+        let memory = std::mem::take(&mut victim.bytes);
+        self.traffic.read_into(Flight::Victim { address: start }, start, end - start, memory);
         self.compaction.state = State::Reading(victim, start);
     }
 

@@ -54,11 +54,11 @@ pub enum OpenError {
     Shape(Malformed),
     /// No copy of the header is good; why the first is not.
     Header(Malformed),
-    /// The volume is smaller than when the store was created.
+    /// The volume is smaller than it was.
     Shrunk {
         /// Its size.
         found_bytes: u64,
-        /// Its size then.
+        /// What the store uses of it.
         expected_bytes: u64,
     },
     /// No table of segments can be read that is as new as it must be.
@@ -78,7 +78,7 @@ impl fmt::Display for OpenError {
             Self::Shape(error) => write!(f, "The volume cannot hold a store: {error}."),
             Self::Header(error) => write!(f, "There is no store on the volume: of its header {error}."),
             Self::Shrunk { found_bytes, expected_bytes } => {
-                write!(f, "The volume has {found_bytes} bytes; the store was created on {expected_bytes}.")
+                write!(f, "The volume has {found_bytes} bytes; the store uses {expected_bytes}.")
             }
             Self::Table { found_epoch, expected_epoch } => write!(
                 f,
@@ -118,18 +118,17 @@ fn table_writes(header: &Header, table: &Table) -> Vec<Request> {
     writes
 }
 
+/// Zeros in the place of a table.
+fn blank_table(geometry: &Geometry, epoch: u64) -> Vec<Request> {
+    let blank = vec![0; narrow(table_bytes(geometry.slot_count))];
+    (0..2).map(|copy| write(geometry.table_place(epoch, copy), &blank).request).collect()
+}
+
 /// Writes an empty store; what was on the volume is lost.
 pub fn create(medium: &mut dyn Medium, create: &Create) -> Result<(), OpenError> {
     let geometry = Geometry::new(create.shape).map_err(OpenError::Shape)?;
     let header = Header { uuid: create.uuid, secret: create.secret, geometry };
-    let blank = vec![0; narrow(table_bytes(geometry.slot_count))];
-    let mut writes = Vec::new();
-    for epoch in 0..2 {
-        for copy in 0..2 {
-            writes.push(write(geometry.table_place(epoch, copy), &blank).request);
-        }
-    }
-    all(medium, writes)?;
+    all(medium, [0, 1].into_iter().flat_map(|epoch| blank_table(&geometry, epoch)).collect())?;
     // What an earlier use of the volume left behind need not be looked at, if the volume forgets it.
     let segments = Request::Discard {
         offset_bytes: geometry.first_slot,
@@ -147,12 +146,16 @@ pub fn create(medium: &mut dyn Medium, create: &Create) -> Result<(), OpenError>
     };
     all(medium, table_writes(&header, &table))?;
     all(medium, vec![Request::Flush])?;
-    let last = geometry.volume_bytes - wide(BLOCK_BYTES);
-    let places = HEADER_PLACES.into_iter().chain([last]);
-    all(medium, places.map(|place| write(place, &header.encode()).request).collect())?;
+    write_header(medium, &header, &geometry.header_places())
+}
+
+/// Writes copies of the header, which are durable then.
+fn write_header(medium: &mut dyn Medium, header: &Header, places: &[u64]) -> Result<(), OpenError> {
+    all(medium, places.iter().map(|place| write(*place, &header.encode()).request).collect())?;
     all(medium, vec![Request::Flush])
 }
 
+/// Reads the header. Of several that of the store as it has grown counts.
 fn read_header(medium: &mut dyn Medium, volume_bytes: u64) -> Result<Header, OpenError> {
     let block = wide(BLOCK_BYTES);
     let mut places: Vec<(u64, u64)> = HEADER_PLACES.iter().map(|place| (*place, block)).collect();
@@ -160,19 +163,72 @@ fn read_header(medium: &mut dyn Medium, volume_bytes: u64) -> Result<Header, Ope
     places.extend((volume_bytes / block).checked_sub(1).map(|last| (last * block, block)));
     let mut first_error = Malformed::Magic;
     let mut unread = None;
+    let mut newest: Option<Header> = None;
     for (at, found) in read_all(medium, &places).into_iter().enumerate() {
         match found.map(|bytes| Header::decode(&bytes)) {
-            Some(Ok(header)) if header.geometry.volume_bytes > volume_bytes => {
-                let expected_bytes = header.geometry.volume_bytes;
-                return Err(OpenError::Shrunk { found_bytes: volume_bytes, expected_bytes });
+            Some(Ok(header)) => {
+                let growths = header.geometry.growths;
+                if newest.as_ref().is_none_or(|newest| newest.geometry.growths < growths) {
+                    newest = Some(header);
+                }
             }
-            Some(Ok(header)) => return Ok(header),
             Some(Err(error)) if at == 0 => first_error = error,
             Some(Err(_)) => {}
             None => unread = Some(Fault::Io),
         }
     }
-    Err(unread.map_or(OpenError::Header(first_error), OpenError::Volume))
+    match newest {
+        Some(header) if header.geometry.volume_bytes > volume_bytes => {
+            let expected_bytes = header.geometry.volume_bytes;
+            Err(OpenError::Shrunk { found_bytes: volume_bytes, expected_bytes })
+        }
+        Some(header) => Ok(header),
+        None => Err(unread.map_or(OpenError::Header(first_error), OpenError::Volume)),
+    }
+}
+
+/// Writes the header where it is not, so that no copy leads back to how the store was before it grew.
+fn complete_header(medium: &mut dyn Medium, header: &Header) -> Result<(), OpenError> {
+    let places = header.geometry.header_places();
+    let found = read_all(medium, &places.map(|place| (place, wide(BLOCK_BYTES))));
+    let is_there = |found: &Option<Buffer>| {
+        found.as_ref().is_some_and(|bytes| Header::decode(bytes).as_ref() == Ok(header))
+    };
+    let missing: Vec<u64> = places
+        .into_iter()
+        .zip(&found)
+        .filter(|(_, found)| !is_there(found))
+        .map(|(place, _)| place)
+        .collect();
+    if missing.is_empty() { Ok(()) } else { write_header(medium, header, &missing) }
+}
+
+/// Has a store take the room that its volume has gained.
+///
+/// Nothing that it used is overwritten: a new table is behind its old end, and is durable before the first
+/// header names it; and before a segment is begun where the old tables were all headers do.
+fn grow(
+    medium: &mut dyn Medium,
+    header: &mut Header,
+    table: &mut Table,
+    volume_bytes: u64,
+) -> Result<(), OpenError> {
+    let Some(geometry) = header.geometry.grown(volume_bytes) else { return Ok(()) };
+    let grown = Header { geometry, ..header.clone() };
+    let mut new = Table { epoch: table.epoch + 1, ..table.clone() };
+    new.slots.resize(geometry.slots(), 0);
+    let [first, second, last] = geometry.header_places();
+    if planted(Planted::GrowsBeforeTable) {
+        write_header(medium, &grown, &[first, last])?;
+    }
+    let mut writes = blank_table(&geometry, new.epoch + 1);
+    writes.extend(table_writes(&grown, &new));
+    all(medium, writes)?;
+    all(medium, vec![Request::Flush])?;
+    write_header(medium, &grown, &[first, last])?;
+    write_header(medium, &grown, &[second])?;
+    (*header, *table) = (grown, new);
+    Ok(())
 }
 
 fn read_table(medium: &mut dyn Medium, header: &Header) -> Option<Table> {
@@ -236,12 +292,15 @@ struct Found {
     void: bool,
 }
 
-/// Opens the store on a volume.
+/// Opens the store on a volume. If the volume has become larger, so does the store.
 pub fn open(medium: &mut dyn Medium, volume_bytes: u64, options: Options) -> Result<Store, OpenError> {
-    let header = read_header(medium, volume_bytes)?;
-    let Some(table) = read_table(medium, &header) else {
+    let mut header = read_header(medium, volume_bytes)?;
+    complete_header(medium, &header)?;
+    let Some(mut table) = read_table(medium, &header) else {
         return Err(OpenError::Table { found_epoch: 0, expected_epoch: 1 });
     };
+    let before_bytes = header.geometry.volume_bytes;
+    grow(medium, &mut header, &mut table, volume_bytes)?;
     let mut found = Found {
         highest_batch: table.durable.number,
         highest_record: table.next_record,
@@ -256,7 +315,8 @@ pub fn open(medium: &mut dyn Medium, volume_bytes: u64, options: Options) -> Res
     let walks = find_segments(medium, &mut found);
     judge(&mut found, walks)?;
     close_walked(medium, &found)?;
-    let store = build(found, options);
+    let mut store = build(found, options);
+    store.gained_bytes = store.geometry().volume_bytes - before_bytes;
     all(medium, vec![Request::Flush])?;
     // What was found and what is free is now said by a table, before anything new is written.
     all(medium, table_writes(&store.header, &store.table(store.marks.epoch)))?;
@@ -521,6 +581,7 @@ fn build(found: Found, options: Options) -> Store {
         course: Course::Running,
         figures: Figures::default(),
         header: found.header.clone(),
+        gained_bytes: 0,
     };
     for first in (0..PARTITIONS).step_by(PARTITIONS_AT_A_TIME) {
         for records in records_of(&found, floor, first) {

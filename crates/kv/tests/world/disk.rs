@@ -24,6 +24,8 @@ pub struct Disk {
     pub writes_fail: bool,
     /// Completes requests as they come.
     pub in_order: bool,
+    /// So many requests are carried out, and then none, until power fails.
+    pub carried_max: Option<u64>,
 }
 
 /// In place of the time of a request: power fails while it is carried out.
@@ -45,11 +47,19 @@ impl Disk {
             random,
             writes_fail: false,
             in_order: false,
+            carried_max: None,
         }
     }
 
     pub fn submit(&mut self, issued: Issued) {
         self.pending.push((issued, self.clock));
+    }
+
+    /// The disk becomes larger; what is there then is nothing, or anything.
+    pub fn grow(&mut self, size_bytes: usize) {
+        let fill = if self.random.chance(1, 2) { 0 } else { 0x77 };
+        self.view.resize(size_bytes, fill);
+        self.durable.resize(size_bytes, fill);
     }
 
     pub fn busy(&self) -> bool {
@@ -80,6 +90,13 @@ impl Disk {
     }
 
     fn end(&mut self, issued: Issued, begun: u64) -> Ended {
+        if begun != CUT {
+            match &mut self.carried_max {
+                Some(0) => return Ended { tag: issued.tag, buffer: None, result: Err(Fault::Io) },
+                Some(left) => *left -= 1,
+                None => {}
+            }
+        }
         if self.writes_fail && begun != CUT && !matches!(issued.request, Request::Read { .. }) {
             let tag = issued.tag;
             if matches!(issued.request, Request::Write { .. }) && self.random.chance(1, 2) {
@@ -166,6 +183,7 @@ impl Disk {
             }
         }
         self.writes_fail = false;
+        self.carried_max = None;
         self.view.copy_from_slice(&self.durable);
     }
 

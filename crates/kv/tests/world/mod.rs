@@ -83,6 +83,8 @@ pub struct Plan {
     cache: usize,
     /// Many short lives.
     hasty: bool,
+    /// The disk becomes larger before some starts.
+    grows: bool,
 }
 
 /// The keys that a scan has seen, and those that it must see.
@@ -91,6 +93,8 @@ type Scan = (BTreeSet<Box<[u8]>>, BTreeSet<usize>);
 pub struct World {
     number: u64,
     random: XoshiroStarStar,
+    /// Draws what came to be part of worlds later, so that the others stay what they are.
+    later: XoshiroStarStar,
     plan: Plan,
     disk: Disk,
     store: Option<Store>,
@@ -125,6 +129,7 @@ fn bytes_of(thing: Thing) -> Vec<u8> {
 impl World {
     pub fn new(number: u64) -> Self {
         let mut random = XoshiroStarStar::new(number);
+        let mut later = XoshiroStarStar::new(number ^ 0x6c61_7465_7200);
         let plan = Plan {
             rot: random.chance(1, 4),
             full: random.chance(1, 4),
@@ -136,6 +141,7 @@ impl World {
             faults: random.chance(1, 8),
             cache: random.pick(&[0, 5, 50, 1000]),
             hasty: random.chance(1, 5),
+            grows: later.chance(1, 4),
         };
         let volume = plan.slots * (64 << 10) + 12 * 4096;
         let size = usize::try_from(volume).expect("small");
@@ -148,6 +154,7 @@ impl World {
         Self {
             number,
             random,
+            later,
             plan,
             disk,
             store: None,
@@ -184,6 +191,9 @@ impl World {
             self.open();
             let steps = if self.plan.hasty { 60 } else { self.random.pick(&[50, 300, 1500]) };
             self.work(steps);
+            if self.plan.full && !self.disk.writes_fail && self.later.chance(1, 3) {
+                self.fill_and_delete();
+            }
             match self.random.below(4) {
                 _ if self.disk.writes_fail => self.cut(),
                 0..3 if self.plan.hasty => self.cut(),
@@ -210,7 +220,21 @@ impl World {
 
     fn open(&mut self) {
         self.disk.in_order = self.random.chance(1, 3);
-        // A power cut while the store is opened is one like any other: what is there then is opened again.
+        if self.plan.grows && self.later.chance(1, 2) {
+            self.grow();
+        }
+        self.open_cut_short();
+        self.open_once();
+        self.check_all();
+        if self.random.chance(1, 8) {
+            self.store = None;
+            self.disk.cut();
+            self.open_once();
+            self.check_all();
+        }
+    }
+
+    fn open_once(&mut self) {
         let options = self.options();
         match kv::open(&mut self.disk, self.volume, options) {
             Ok(store) => {
@@ -222,14 +246,29 @@ impl World {
             }
             Err(error) => self.fail(&format!("the store does not open: {error}")),
         }
-        self.check_all();
-        if self.random.chance(1, 8) {
-            self.store = None;
+    }
+
+    /// Power fails while the store is opened, once or several times: what is there then is opened again.
+    fn open_cut_short(&mut self) {
+        let options = self.options();
+        while self.later.chance(1, 4) {
+            self.disk.carried_max = Some(self.later.below(60));
+            match kv::open(&mut self.disk, self.volume, options) {
+                Ok(_) | Err(kv::OpenError::Volume(_)) => {}
+                // What it could not read may be what it needed.
+                Err(_) if self.disk.carried_max == Some(0) => {}
+                Err(error) => self.fail(&format!("the store does not open: {error}")),
+            }
+            self.say(|| "0: power cut while it opens".to_owned());
             self.disk.cut();
-            let store = kv::open(&mut self.disk, self.volume, options);
-            self.store = Some(store.unwrap_or_else(|error| self.fail(&format!("again: {error}"))));
-            self.check_all();
         }
+    }
+
+    /// The disk has become larger: by a block, or by many segments.
+    fn grow(&mut self) {
+        self.volume += 4096 * self.later.pick(&[1, 5, 16, 23, 100, 321]);
+        self.say(|| format!("0: the volume has {} bytes", self.volume));
+        self.disk.grow(usize::try_from(self.volume).expect("small"));
     }
 
     /// After a start every key is something that it may be, and stays so.
@@ -296,6 +335,13 @@ impl World {
     /// What is damaged is known again when it is set anew.
     fn set_anew(&mut self, number: usize) {
         let thing = Thing { until: None, ..self.fresh() };
+        if !self.set_alone(number, thing) {
+            self.models[number].unknown = true;
+        }
+    }
+
+    /// Sets a key while nothing else is asked; false if it has no room.
+    fn set_alone(&mut self, number: usize, thing: Thing) -> bool {
         let told = self.ask_alone(Ask::Set {
             key: key_of(number),
             value: Value::new(&bytes_of(thing)),
@@ -303,19 +349,51 @@ impl World {
             lifetime: Lifetime::Forever,
             old: Old::Ignored,
         });
+        match told {
+            Ok(Answer::Set { stored: true, old: None }) => self.changed_alone(number, Some(thing)),
+            Err(Refused::NoSpace { .. }) => return false,
+            other => self.fail(&format!("key {number} is set alone: {other:?}")),
+        }
+        true
+    }
+
+    fn changed_alone(&mut self, number: usize, state: State) {
         let version = self.version();
         let model = &mut self.models[number];
-        match told {
-            Ok(Answer::Set { stored: true, old: None }) => {
-                model.now = Some(thing);
-                model.version = version;
-                if self.plan.sync == Sync::Always {
-                    model.may_be.clear();
+        model.now = state;
+        model.version = version;
+        if self.plan.sync == Sync::Always {
+            model.may_be.clear();
+        }
+        model.may_be.push((version, state));
+    }
+
+    /// Fills the store until hardly a byte more has room, and then deletes, which needs none.
+    fn fill_and_delete(&mut self) {
+        self.settle();
+        self.scan = None;
+        for step in [16_384, 2048, 256, 16] {
+            for number in 0..self.models.len() {
+                let model = &self.models[number];
+                let length = model.now.map_or(0, |thing| thing.length) + step;
+                if length < 40_000 && !model.unknown && self.visible(model.now) == model.now {
+                    let thing = Thing { length, until: None, ..self.fresh() };
+                    self.set_alone(number, thing);
                 }
-                model.may_be.push((version, Some(thing)));
             }
-            Err(Refused::NoSpace { .. }) => model.unknown = true,
-            other => self.fail(&format!("key {number}, which is damaged, is set anew: {other:?}")),
+        }
+        for number in (0..self.models.len()).filter(|number| number % 3 > 0) {
+            let was_there = self.visible(self.models[number].now).is_some();
+            if self.models[number].unknown {
+                continue;
+            }
+            match self.ask_alone(Ask::Delete { key: key_of(number), old: Old::Ignored }) {
+                Ok(Answer::Deleted { was_there: found, old: None }) if found == was_there => {
+                    self.changed_alone(number, None);
+                }
+                Err(Refused::Damaged { .. }) if self.rotten => self.models[number].unknown = true,
+                other => self.fail(&format!("key {number}, there {was_there}, is deleted: {other:?}")),
+            }
         }
     }
 
@@ -360,7 +438,9 @@ impl World {
         self.rotten = true;
         // The header and tables have copies of their own; one of each may rot.
         let front = 12;
-        let blocks = usize::try_from(self.volume / 4096).expect("small");
+        // Those of a store that has grown are at the end.
+        let behind = if self.plan.grows { 6 } else { 0 };
+        let blocks = usize::try_from(self.volume / 4096).expect("small") - behind;
         for _ in 0..1 + self.random.below(4) {
             let block = front + self.random.index(blocks - front);
             self.disk.rot(block);

@@ -12,6 +12,7 @@ use crate::running::{Clients, Plant};
 use crate::serve::{Address, Service, absolute, begin, end, escape, register, uri_at};
 use crate::signals::Signals;
 use crate::steward::{Opening, Steward};
+use crate::units::show_size;
 use front::{Flow, Guard, Hooks as _, Interest, Tls, Volume};
 use kv::ask::Keys as _;
 use kv::blocks::{BLOCK_BYTES, Buffer, Issued, Medium, Request};
@@ -126,6 +127,12 @@ pub fn serve_keys(
         }
     };
     ready(&store, &uris);
+    if store.gained_bytes() > 0 {
+        let gained = show_size(store.gained_bytes());
+        log(&format!(
+            "the volume has {gained} more than when the store was opened before; the store uses them"
+        ));
+    }
     if store.is_in_doubt() {
         let text = "something of the store is lost: keys that may be out of date are refused as damaged until they are set anew";
         log_as(Level::Warning, text);
