@@ -119,6 +119,8 @@ pub struct Desk {
     chunk_bytes: usize,
     /// No piece crosses a multiple of it.
     unit_bytes: Option<u64>,
+    /// Requests are cut at multiples of it, so that no block that must not be torn is; 1 if none must not.
+    cut_bytes: u64,
     slots_held: usize,
     /// Slots given back so far.
     slots_freed: u64,
@@ -140,7 +142,10 @@ impl Desk {
     pub fn new(export: Export, limits: Limits, volume: &mut dyn Volume) -> Self {
         let chunk_bytes = volume.chunk_bytes();
         let budget = limits.slot_budget(volume.pool().slot_count());
-        let piece_slots_max = limits.piece_slots_max(budget, chunk_bytes);
+        let cut_bytes = volume.untorn_bytes().max(1);
+        // However few buffers there are, such a block is one piece.
+        let block_slots = usize::try_from(cut_bytes.div_ceil(chunk_bytes as u64)).unwrap_or(usize::MAX);
+        let piece_slots_max = limits.piece_slots_max(budget, chunk_bytes).max(block_slots);
         Self {
             export,
             limits,
@@ -154,6 +159,7 @@ impl Desk {
             started_since_drive: false,
             chunk_bytes,
             unit_bytes: volume.unit_bytes(),
+            cut_bytes,
             slots_held: 0,
             slots_freed: 0,
             slot_budget: budget,
@@ -203,10 +209,13 @@ impl Desk {
 
     /// How much of `[offset, offset + length)` goes into the first piece.
     pub(crate) fn piece_length(&self, offset_bytes: u64, length_bytes: u32) -> u32 {
-        let room = self.piece_slots_max * self.chunk_bytes - self.within_chunk(offset_bytes);
-        let room = u32::try_from(room).unwrap_or(u32::MAX);
+        let room = (self.piece_slots_max * self.chunk_bytes - self.within_chunk(offset_bytes)) as u64;
         let to_unit_end = self.unit_bytes.map_or(u64::MAX, |unit| unit - offset_bytes % unit);
-        length_bytes.min(room).min(u32::try_from(to_unit_end).unwrap_or(u32::MAX))
+        let fits = u64::from(length_bytes).min(to_unit_end);
+        // What is cut for want of room is cut between blocks that must not be torn.
+        let beyond = (offset_bytes + room) % self.cut_bytes;
+        let taken = if fits <= room { fits } else { room - if beyond < room { beyond } else { 0 } };
+        u32::try_from(taken).expect("not more than the length")
     }
 
     /// Where in its chunk an offset lies.

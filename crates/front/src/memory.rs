@@ -16,6 +16,7 @@ pub struct MemoryVolume {
     done: Vec<Done>,
     read_only: bool,
     unit_bytes: Option<u64>,
+    untorn_bytes: u64,
 }
 
 /// Extents reported at once.
@@ -34,6 +35,7 @@ impl MemoryVolume {
             done: Vec::new(),
             read_only: false,
             unit_bytes: None,
+            untorn_bytes: 0,
         }
     }
 
@@ -45,6 +47,11 @@ impl MemoryVolume {
     /// The same, asking that reads and writes keep to units of so many bytes.
     pub fn in_units(self, unit_bytes: u64) -> Self {
         Self { unit_bytes: Some(unit_bytes), ..self }
+    }
+
+    /// The same, asking that no aligned block of so many bytes comes in pieces. (All of it is lost together.)
+    pub fn untorn(self, untorn_bytes: u64) -> Self {
+        Self { untorn_bytes, ..self }
     }
 
     /// What is stored.
@@ -127,7 +134,7 @@ impl Volume for MemoryVolume {
     }
 
     fn untorn_bytes(&self) -> u64 {
-        0
+        self.untorn_bytes
     }
 
     fn unit_bytes(&self) -> Option<u64> {

@@ -36,11 +36,13 @@ pub enum Planted {
     GrowsBeforeTable,
     /// A store that has grown writes its tables where they were.
     TablesWhereTheyWere,
+    /// What the end of a volume says counts, although its front is something else's.
+    EndBelieved,
 }
 
 impl Planted {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::AnswerBeforeFlush,
         Self::ReuseBeforeTable,
         Self::TableBeforeFlush,
@@ -57,6 +59,7 @@ impl Planted {
         Self::FullForGood,
         Self::GrowsBeforeTable,
         Self::TablesWhereTheyWere,
+        Self::EndBelieved,
     ];
 }
 

@@ -429,3 +429,90 @@ fn damage_anywhere_is_refused_or_borne() {
     }
     assert!(opened > 30 && refused > 30, "{opened} opened, {refused} refused");
 }
+
+/// Blocks that hold a copy of this table.
+fn table_blocks(bytes: &[u8], epoch: u64) -> Vec<usize> {
+    let is_one = |block: &[u8]| block.starts_with(b"kvtable1") && block[24..32] == epoch.to_le_bytes();
+    bytes.chunks(4096).enumerate().filter(|(_, block)| is_one(block)).map(|(at, _)| at * 4096).collect()
+}
+
+fn newest_table(bytes: &[u8]) -> u64 {
+    (1..1000).rev().find(|&epoch| !table_blocks(bytes, epoch).is_empty()).unwrap()
+}
+
+#[test]
+fn a_store_takes_the_room_that_its_volume_has_gained() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    assert_eq!(rig.set("a", &[1; 9000]), STORED);
+    let mut capacity = rig.store.figures().capacity_bytes;
+    for volume in [5 << 20, 9 << 20, 40 << 20] {
+        let gained = volume - rig.memory.bytes.len();
+        rig.memory.bytes.resize(volume, 0x33);
+        rig.reopen();
+        assert_eq!(rig.store.gained_bytes(), u64::try_from(gained).unwrap());
+        let larger = rig.store.figures().capacity_bytes;
+        assert!(larger > capacity + u64::try_from(gained / 2).unwrap());
+        capacity = larger;
+        assert_eq!(rig.get("a"), Some(vec![1; 9000]));
+        rig.reopen();
+        assert_eq!((rig.store.gained_bytes(), rig.store.figures().capacity_bytes), (0, capacity));
+    }
+    // All of it can be used, and stays.
+    for number in 0..2000 {
+        assert_eq!(rig.set(&format!("key {number}"), &[7; 9000]), STORED);
+    }
+    rig.reopen();
+    assert_eq!((rig.get("a"), rig.get("key 1999")), (Some(vec![1; 9000]), Some(vec![7; 9000])));
+}
+
+/// What a volume was given to is not written over because of what the store before it left at its end.
+#[test]
+fn a_volume_that_is_something_else_s_is_left_as_it_is() {
+    for grows in [false, true] {
+        let mut rig = Rig::new(4 << 20, 64 << 10);
+        if grows {
+            rig.memory.bytes.resize(9 << 20, 0);
+            rig.reopen();
+        }
+        rig.memory.bytes[..1 << 20].fill(0x42);
+        let before = rig.memory.bytes.clone();
+        let volume = u64::try_from(before.len()).unwrap();
+        let refused = open(&mut rig.memory, volume, rig.options);
+        assert!(matches!(refused.err(), Some(OpenError::Header(_))), "grown {grows}");
+        assert!(rig.memory.bytes == before, "grown {grows}: something was written");
+    }
+}
+
+/// Of a header any two copies may be damaged, unless both in front are something else's.
+#[test]
+fn headers_are_mended_and_what_cannot_be_opened_is_not_touched() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    assert_eq!(rig.set("a", b"one"), STORED);
+    let last = rig.memory.bytes.len() - 4096;
+    for copies in [[0, 4096], [0, last], [4096, last]] {
+        // The magic stays, as most damage leaves something.
+        copies.into_iter().for_each(|at| rig.memory.bytes[at + 50] ^= 1);
+        rig.reopen();
+        assert_eq!(rig.get("a"), Some(b"one".to_vec()));
+        assert!(
+            [0, 4096, last].into_iter().all(|at| rig.memory.bytes[at..at + 96] == rig.memory.bytes[..96])
+        );
+    }
+    // The newest table is lost, and the volume has become larger.
+    rig.reopen();
+    assert_eq!(rig.set("b", b"two"), STORED);
+    let newest = newest_table(&rig.memory.bytes);
+    for at in table_blocks(&rig.memory.bytes, newest) {
+        rig.memory.bytes[at + 100] ^= 1;
+    }
+    for volume in [4 << 20, 9 << 20] {
+        rig.memory.bytes.resize(volume, 0);
+        rig.memory.bytes[50] ^= 1;
+        let before = rig.memory.bytes.clone();
+        let refused = open(&mut rig.memory, u64::try_from(volume).unwrap(), rig.options).err();
+        let expected = OpenError::Table { found_epoch: newest - 1, expected_epoch: newest };
+        assert_eq!(refused, Some(expected));
+        assert!(rig.memory.bytes == before, "something was written");
+        rig.memory.bytes[50] ^= 1;
+    }
+}

@@ -78,12 +78,15 @@ impl Geometry {
     }
 
     /// The same on a volume that has become larger: all segments stay where they are, and others follow. None
-    /// if there is no room for more, beside new tables that lie behind all that the store has used so far.
+    /// if there is no room for more, beside new tables that lie behind all that the store has used so far, or
+    /// if segments are so small that tables of more would be too large a part of what is written.
     pub(crate) fn grown(&self, volume_bytes: u64) -> Option<Self> {
         let block = wide(BLOCK_BYTES);
         let volume_bytes = volume_bytes.min(VOLUME_BYTES_MAX) / block * block;
         let growths = self.growths.checked_add(1)?;
-        let most = volume_bytes.checked_sub(self.first_slot)? / self.segment_bytes;
+        let room = volume_bytes.checked_sub(self.first_slot)? / self.segment_bytes;
+        // Two tables of eight bytes a slot for each 64 slots that are freed are a sixteenth of these then.
+        let most = room.min(self.segment_bytes / 4);
         let of = |slot_count| Self { volume_bytes, slot_count, growths, ..*self };
         let grown = (self.slot_count + 1..=most).rev().map(of).find(|grown| grown.check().is_ok())?;
         (grown.tables_start() >= self.volume_bytes).then_some(grown)

@@ -156,79 +156,72 @@ fn write_header(medium: &mut dyn Medium, header: &Header, places: &[u64]) -> Res
 }
 
 /// Reads the header. Of several that of the store as it has grown counts.
+///
+/// The copy at the end is not believed alone if what is read in front has nothing of a store: then the volume
+/// has been given to something else, which left its end alone.
 fn read_header(medium: &mut dyn Medium, volume_bytes: u64) -> Result<Header, OpenError> {
     let block = wide(BLOCK_BYTES);
     let mut places: Vec<(u64, u64)> = HEADER_PLACES.iter().map(|place| (*place, block)).collect();
     places.retain(|(place, _)| place + block <= volume_bytes);
+    let front_count = places.len();
     places.extend((volume_bytes / block).checked_sub(1).map(|last| (last * block, block)));
-    let mut first_error = Malformed::Magic;
-    let mut unread = None;
-    let mut newest: Option<Header> = None;
-    for (at, found) in read_all(medium, &places).into_iter().enumerate() {
-        match found.map(|bytes| Header::decode(&bytes)) {
-            Some(Ok(header)) => {
-                let growths = header.geometry.growths;
-                if newest.as_ref().is_none_or(|newest| newest.geometry.growths < growths) {
-                    newest = Some(header);
-                }
-            }
-            Some(Err(error)) if at == 0 => first_error = error,
-            Some(Err(_)) => {}
-            None => unread = Some(Fault::Io),
-        }
-    }
-    match newest {
+    let found = read_all(medium, &places);
+    let decoded: Vec<_> = found.iter().map(|found| found.as_deref().map(Header::decode)).collect();
+    let is_elsewhere =
+        decoded[..front_count].iter().all(|front| matches!(front, Some(Err(Malformed::Magic))));
+    let believed = if is_elsewhere && !planted(Planted::EndBelieved) { front_count } else { decoded.len() };
+    let good = decoded[..believed].iter().flatten().flatten();
+    match good.max_by_key(|header| header.geometry.growths) {
         Some(header) if header.geometry.volume_bytes > volume_bytes => {
             let expected_bytes = header.geometry.volume_bytes;
             Err(OpenError::Shrunk { found_bytes: volume_bytes, expected_bytes })
         }
-        Some(header) => Ok(header),
-        None => Err(unread.map_or(OpenError::Header(first_error), OpenError::Volume)),
+        Some(header) => Ok(header.clone()),
+        None if decoded.iter().any(Option::is_none) => Err(OpenError::Volume(Fault::Io)),
+        None => {
+            let first = decoded.into_iter().flatten().find_map(Result::err);
+            Err(OpenError::Header(first.unwrap_or(Malformed::Magic)))
+        }
     }
 }
 
-/// Writes the header where it is not, so that no copy leads back to how the store was before it grew.
+/// Writes the header where another one is, so that no copy leads back to how the store was before it grew,
+/// and where none is. Only the former must succeed.
 fn complete_header(medium: &mut dyn Medium, header: &Header) -> Result<(), OpenError> {
     let places = header.geometry.header_places();
     let found = read_all(medium, &places.map(|place| (place, wide(BLOCK_BYTES))));
-    let is_there = |found: &Option<Buffer>| {
-        found.as_ref().is_some_and(|bytes| Header::decode(bytes).as_ref() == Ok(header))
-    };
-    let missing: Vec<u64> = places
-        .into_iter()
-        .zip(&found)
-        .filter(|(_, found)| !is_there(found))
-        .map(|(place, _)| place)
-        .collect();
-    if missing.is_empty() { Ok(()) } else { write_header(medium, header, &missing) }
+    let (mut others, mut missing) = (Vec::new(), Vec::new());
+    for (place, found) in places.into_iter().zip(&found) {
+        match found.as_deref().map(Header::decode) {
+            Some(Ok(there)) if there == *header => {}
+            Some(Ok(_)) => others.push(place),
+            Some(Err(_)) | None => missing.push(place),
+        }
+    }
+    if !others.is_empty() {
+        write_header(medium, header, &others)?;
+    }
+    if !missing.is_empty() {
+        let _ = write_header(medium, header, &missing);
+    }
+    Ok(())
 }
 
-/// Has a store take the room that its volume has gained.
+/// Says on the volume that the store has grown; its new table is given.
 ///
-/// Nothing that it used is overwritten: a new table is behind its old end, and is durable before the first
+/// Nothing that was used is overwritten: the table is behind the old end, and is durable before the first
 /// header names it; and before a segment is begun where the old tables were all headers do.
-fn grow(
-    medium: &mut dyn Medium,
-    header: &mut Header,
-    table: &mut Table,
-    volume_bytes: u64,
-) -> Result<(), OpenError> {
-    let Some(geometry) = header.geometry.grown(volume_bytes) else { return Ok(()) };
-    let grown = Header { geometry, ..header.clone() };
-    let mut new = Table { epoch: table.epoch + 1, ..table.clone() };
-    new.slots.resize(geometry.slots(), 0);
-    let [first, second, last] = geometry.header_places();
+fn write_growth(medium: &mut dyn Medium, header: &Header, table: &Table) -> Result<(), OpenError> {
+    let [first, second, last] = header.geometry.header_places();
     if planted(Planted::GrowsBeforeTable) {
-        write_header(medium, &grown, &[first, last])?;
+        write_header(medium, header, &[first, last])?;
     }
-    let mut writes = blank_table(&geometry, new.epoch + 1);
-    writes.extend(table_writes(&grown, &new));
+    let mut writes = blank_table(&header.geometry, table.epoch + 1);
+    writes.extend(table_writes(header, table));
     all(medium, writes)?;
     all(medium, vec![Request::Flush])?;
-    write_header(medium, &grown, &[first, last])?;
-    write_header(medium, &grown, &[second])?;
-    (*header, *table) = (grown, new);
-    Ok(())
+    write_header(medium, header, &[first, last])?;
+    write_header(medium, header, &[second])
 }
 
 fn read_table(medium: &mut dyn Medium, header: &Header) -> Option<Table> {
@@ -294,13 +287,10 @@ struct Found {
 
 /// Opens the store on a volume. If the volume has become larger, so does the store.
 pub fn open(medium: &mut dyn Medium, volume_bytes: u64, options: Options) -> Result<Store, OpenError> {
-    let mut header = read_header(medium, volume_bytes)?;
-    complete_header(medium, &header)?;
-    let Some(mut table) = read_table(medium, &header) else {
+    let header = read_header(medium, volume_bytes)?;
+    let Some(table) = read_table(medium, &header) else {
         return Err(OpenError::Table { found_epoch: 0, expected_epoch: 1 });
     };
-    let before_bytes = header.geometry.volume_bytes;
-    grow(medium, &mut header, &mut table, volume_bytes)?;
     let mut found = Found {
         highest_batch: table.durable.number,
         highest_record: table.next_record,
@@ -314,14 +304,32 @@ pub fn open(medium: &mut dyn Medium, volume_bytes: u64, options: Options) -> Res
     };
     let walks = find_segments(medium, &mut found);
     judge(&mut found, walks)?;
+    // Nothing was written so far: what cannot be opened stays as it is.
+    complete_header(medium, &found.header)?;
     close_walked(medium, &found)?;
+    let before = found.header.geometry;
+    let grown = before.grown(volume_bytes);
+    found.grow(grown.unwrap_or(before));
     let mut store = build(found, options);
-    store.gained_bytes = store.geometry().volume_bytes - before_bytes;
     all(medium, vec![Request::Flush])?;
     // What was found and what is free is now said by a table, before anything new is written.
-    all(medium, table_writes(&store.header, &store.table(store.marks.epoch)))?;
-    all(medium, vec![Request::Flush])?;
+    let table = store.table(store.marks.epoch);
+    if let Some(grown) = grown {
+        write_growth(medium, &store.header, &table)?;
+        store.gained_bytes = grown.volume_bytes - before.volume_bytes;
+    } else {
+        all(medium, table_writes(&store.header, &table))?;
+        all(medium, vec![Request::Flush])?;
+    }
     Ok(store)
+}
+
+impl Found {
+    /// The same in a store that has more slots, which are free.
+    fn grow(&mut self, geometry: Geometry) {
+        self.header.geometry = geometry;
+        self.table.slots.resize(geometry.slots(), 0);
+    }
 }
 
 /// Finds what is in each slot: segments with summaries, and walks through all others.

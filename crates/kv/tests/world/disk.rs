@@ -62,6 +62,19 @@ impl Disk {
         self.durable.resize(size_bytes, fill);
     }
 
+    /// Something else is written to the beginning; what is there in all.
+    pub fn give_away(&mut self, size_bytes: usize) -> &[u8] {
+        self.view[..size_bytes].fill(0x42);
+        self.durable.copy_from_slice(&self.view);
+        self.versions.clear();
+        &self.durable
+    }
+
+    /// What is there after a power cut.
+    pub fn durable(&self) -> &[u8] {
+        &self.durable
+    }
+
     pub fn busy(&self) -> bool {
         !self.pending.is_empty()
     }

@@ -211,6 +211,9 @@ impl World {
         self.settle();
         self.check_scan();
         self.stop();
+        if self.later.chance(1, 4) {
+            self.give_away();
+        }
     }
 
     fn say(&self, what: impl FnOnce() -> String) {

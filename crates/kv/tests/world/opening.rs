@@ -51,6 +51,22 @@ impl World {
         }
     }
 
+    /// The disk is given to something else that leaves its end alone: there is no store, and all stays.
+    pub(super) fn give_away(&mut self) {
+        self.store = None;
+        let size = 4096 * self.later.pick(&[2, 12, 100]);
+        let before = self.disk.give_away(size).to_vec();
+        let options = self.options();
+        match kv::open(&mut self.disk, self.volume, options) {
+            Err(kv::OpenError::Header(_)) => {}
+            other => self.fail(&format!("a disk that was given away: {:?}", other.map(|_| "a store"))),
+        }
+        self.disk.cut();
+        if self.disk.durable() != before {
+            self.fail("a disk that was given away was written to");
+        }
+    }
+
     /// The disk has become larger: by a block, or by many segments.
     fn grow(&mut self) {
         self.volume += 4096 * self.later.pick(&[1, 5, 16, 23, 100, 321]);

@@ -56,7 +56,7 @@ impl Volume for LateVolume {
         self.memory.chunk_bytes()
     }
     fn untorn_bytes(&self) -> u64 {
-        0
+        self.memory.untorn_bytes()
     }
 
     fn unit_bytes(&self) -> Option<u64> {

@@ -122,6 +122,35 @@ fn many_requests_at_once_are_all_answered_with_few_slots() {
     }
 }
 
+/// However few buffers there are, and wherever a request begins.
+#[test]
+fn no_block_that_must_not_be_torn_comes_in_pieces() {
+    const BLOCK: u64 = 16 * CHUNK as u64;
+    let mut random = SplitMix::new(3);
+    for slots in [16, 40, 100, 600] {
+        let memory = MemoryVolume::new(4 << 20, CHUNK, slots).untorn(BLOCK);
+        let mut session = Session::new(true, memory, Limits::default());
+        for _ in 0..60 {
+            let (from, length) = (random.index(4000) * 512, 512 * (1 + random.index(3000)));
+            let from = if random.chance(1, 2) { from / CHUNK * CHUNK } else { from };
+            session.world.volume.log.clear();
+            let reply = session.one(Command::Write, 0, from as u64, length as u32);
+            assert!(reply.done && reply.error == 0);
+            let mut next = from as u64;
+            for request in &session.world.volume.log {
+                let VolumeRequest::Write { offset_bytes, length_bytes, .. } = *request else {
+                    panic!("{request:?}")
+                };
+                assert_eq!(offset_bytes, next);
+                assert!(next == from as u64 || next % BLOCK == 0, "cut at {next} with {slots} slots");
+                next += length_bytes;
+            }
+            assert_eq!(next, (from + length) as u64);
+        }
+        session.world.close();
+    }
+}
+
 #[test]
 fn requests_reach_the_volume_with_their_flags() {
     let mut session = Session::small(true);
