@@ -144,7 +144,7 @@ impl Desk {
         let budget = limits.slot_budget(volume.pool().slot_count());
         let cut_bytes = volume.untorn_bytes().max(1);
         // However few buffers there are, such a block is one piece.
-        let block_slots = usize::try_from(cut_bytes.div_ceil(chunk_bytes as u64)).unwrap_or(usize::MAX);
+        let block_slots = usize::try_from(cut_bytes).unwrap_or(usize::MAX).div_ceil(chunk_bytes);
         let piece_slots_max = limits.piece_slots_max(budget, chunk_bytes).max(block_slots);
         Self {
             export,
@@ -209,7 +209,8 @@ impl Desk {
 
     /// How much of `[offset, offset + length)` goes into the first piece.
     pub(crate) fn piece_length(&self, offset_bytes: u64, length_bytes: u32) -> u32 {
-        let room = (self.piece_slots_max * self.chunk_bytes - self.within_chunk(offset_bytes)) as u64;
+        let room = self.piece_slots_max * self.chunk_bytes - self.within_chunk(offset_bytes);
+        let room = u64::try_from(room).unwrap_or(u64::MAX);
         let to_unit_end = self.unit_bytes.map_or(u64::MAX, |unit| unit - offset_bytes % unit);
         let fits = u64::from(length_bytes).min(to_unit_end);
         // What is cut for want of room is cut between blocks that must not be torn.

@@ -142,7 +142,10 @@ fn no_block_that_must_not_be_torn_comes_in_pieces() {
                     panic!("{request:?}")
                 };
                 assert_eq!(offset_bytes, next);
-                assert!(next == from as u64 || next % BLOCK == 0, "cut at {next} with {slots} slots");
+                assert!(
+                    next == from as u64 || next.is_multiple_of(BLOCK),
+                    "cut at {next} with {slots} slots"
+                );
                 next += length_bytes;
             }
             assert_eq!(next, (from + length) as u64);
