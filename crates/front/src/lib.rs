@@ -50,8 +50,8 @@ pub use meter::{CLASSES, Meter, Reading};
 pub use network::Network;
 pub use output::OutputQueue;
 pub use server::{
-    Arrival, Flow, Guard, Hooks, Interest, Listening, NoHooks, Protocol, Server, ServerError, ServerOptions,
-    Summary,
+    Arrival, Flow, Guard, Hooks, Interest, Listening, NoHooks, Protocol, Rules, Server, ServerError,
+    ServerOptions, Summary,
 };
 pub use session::{Fault, PayloadTarget, Session, Wants};
 pub use tls::{Secured, Tls, TlsError};

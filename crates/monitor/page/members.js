@@ -10,6 +10,13 @@ function look(device) {
   return [device.state, device.state];
 }
 
+// What is done of a member: of its rebuild, or of the copy on the device that is to take its place.
+function progress(device, work) {
+  if (device.state === "rebuilding" && work?.kind === "rebuild") return { what: "rebuilding", ...work };
+  const next = device.replacement;
+  return next ? { what: "being replaced", done: next.done_bytes, total: next.total_bytes } : { done: 0, total: 0 };
+}
+
 // Where a rate lies between 4 KiB/s and 4 GiB/s, in per cent; every fifth power of two is as far from the next.
 function height(bytes) {
   const doublings = Math.log2(Math.max(bytes, 1) / 4096);
@@ -40,8 +47,8 @@ class Bay {
       this.sign.replaceChildren(sign(kind));
       mark(this.element, "data-state", kind);
     }
-    put(this.word, word);
-    const filling = kind === "rebuilding" && work?.kind === "rebuild" ? work : { done: 0, total: 0 };
+    const filling = progress(device, work);
+    put(this.word, filling.what ?? word);
     this.fill.style.height = `${(100 * filling.done) / Math.max(filling.total, 1)}%`;
     put(this.share, filling.total > 0 ? percent(filling.done, filling.total) : "");
     this.read.style.height = `${height(rates.read)}%`;
@@ -96,8 +103,9 @@ function figures(row, device, rates, work) {
   const errors = device.errors;
   const number = (value) => (errors ? count(value) : "–");
   const oldest = device.oldest_request_ms;
+  const filling = progress(device, work);
   const texts = [
-    device.state === "rebuilding" && work?.kind === "rebuild" ? `rebuilding ${percent(work.done, work.total)}` : look(device)[1],
+    filling.what ? `${filling.what} ${percent(filling.done, filling.total)}` : look(device)[1],
     rate(rates.written),
     rate(rates.read),
     number(errors?.read),

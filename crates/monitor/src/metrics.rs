@@ -392,9 +392,14 @@ fn space(page: &mut Page<'_>, status: &Status) -> fmt::Result {
 fn work(page: &mut Page<'_>, status: &Status) -> fmt::Result {
     let work = status.engine.work.as_ref();
     let kinds = [("rebuild", array::WorkKind::Rebuild), ("scrub", array::WorkKind::Scrub)];
-    let at_it =
-        kinds.map(|(name, kind)| (vec![("kind", name)], flag(work.is_some_and(|work| work.kind == kind))));
-    page.gauges("work_under_way", "Whether a rebuild or a scrub is under way", None, &at_it.into())?;
+    let mut at_it: Vec<_> = kinds
+        .map(|(name, kind)| (vec![("kind", name)], flag(work.is_some_and(|work| work.kind == kind))))
+        .into();
+    let is_replaced = status.devices.iter().any(|device| device.replacement.is_some());
+    at_it.push((vec![("kind", "replacement")], flag(is_replaced)));
+    let help = "Whether a rebuild, a scrub or the replacement of a working device is under way";
+    page.gauges("work_under_way", help, None, &at_it)?;
+    replacements(page, &status.devices)?;
     let done = work.filter(|work| work.total > 0).map(|work| figure(work.done) / figure(work.total));
     page.gauge("work_done", "How much of it is done", Some(Unit::Ratios), done)?;
     let scrub = status.last_scrub;
@@ -410,6 +415,16 @@ fn work(page: &mut Page<'_>, status: &Status) -> fmt::Result {
         None,
         scrub.map(|scrub| figure(scrub.errors_left)),
     )
+}
+
+fn replacements(page: &mut Page<'_>, devices: &[DeviceStatus]) -> fmt::Result {
+    let copied = devices.iter().filter_map(|device| {
+        let replacement = device.replacement.as_ref().filter(|replacement| replacement.total_bytes > 0)?;
+        let done = figure(replacement.done_bytes) / figure(replacement.total_bytes);
+        Some((vec![("device", device.name.as_str())], done))
+    });
+    let help = "How much of a working device is on the one that is to take its place";
+    page.gauges("replacement_done", help, Some(Unit::Ratios), &copied.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -446,6 +461,34 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         assert!(!text.contains("data1"), "{text}");
+    }
+
+    #[test]
+    fn a_device_that_is_replaced_while_it_works_has_a_series() {
+        let replacement = json!({
+            "path": "new", "done_bytes": 25, "total_bytes": 100, "written_bytes": 0, "unused_bytes": 0,
+            "unread_bytes": 0, "bytes_per_s": 1, "eta_s": null,
+        });
+        let devices: Vec<DeviceStatus> = serde_json::from_value(json!([
+            { "name": "data0", "role": "main", "index": 0, "state": "healthy", "replacement": replacement },
+            { "name": "data1", "role": "main", "index": 1, "state": "healthy" },
+        ]))
+        .unwrap();
+        let mut registry = Registry::with_prefix("elastripe");
+        registry.register_collector(Box::new(Replaced(devices)));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(lines, ["elastripe_replacement_done_ratios{device=\"data0\"} 0.25"]);
+    }
+
+    #[derive(Debug)]
+    struct Replaced(Vec<DeviceStatus>);
+
+    impl Collector for Replaced {
+        fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+            replacements(&mut Page(encoder), &self.0)
+        }
     }
 
     #[derive(Debug)]

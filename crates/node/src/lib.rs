@@ -46,6 +46,7 @@ pub mod placement;
 pub mod reactions;
 pub mod refusal;
 pub mod registry;
+pub mod reloading;
 pub mod running;
 pub mod scan;
 pub mod screen;

@@ -16,13 +16,14 @@ use crate::open::{Locked, in_service, member_name, name_of};
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::{ControlSocket, Record};
+use crate::reloading::Reloading;
 use crate::running::{Clients, Manner, Plant, Running};
 use crate::signals::Signals;
 use crate::sockets::Sockets;
-use crate::steward::{Opening, Steward};
+use crate::steward::{Opening, Reins, Steward};
 use crate::ublk::Disk;
 use crate::volume::Use;
-use front::{Guard, Protocol, Server, ServerOptions, Summary, Tls};
+use front::{Protocol, Rules, Server, ServerOptions, Summary, Tls};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -98,8 +99,7 @@ pub struct Served {
 pub struct Endpoints {
     server: Server,
     uris: Vec<String>,
-    control: ControlSocket,
-    signals: Signals,
+    reins: Reins,
     disk: Option<Disk>,
 }
 
@@ -109,8 +109,8 @@ pub struct Places<'a> {
     pub addresses: &'a [Address],
     /// Sockets that somebody else has bound.
     pub passed: Vec<Passed>,
-    /// Whom those pass who come by TCP.
-    pub guard: &'a Guard,
+    /// What SIGHUP changes: whom those pass who come by TCP.
+    pub reloading: Reloading,
     /// Whether it is a disk of this machine.
     pub disk: Option<DiskWish>,
 }
@@ -118,7 +118,9 @@ pub struct Places<'a> {
 impl Endpoints {
     /// Listens there; without any place, at a socket of the array's own.
     pub fn open(locked: &Locked, places: Places<'_>) -> Result<Self, Error> {
-        let Places { addresses, passed, guard, disk } = places;
+        let Places { addresses, passed, reloading, disk } = places;
+        let guard = reloading.guard();
+        let rules = guard.rules();
         let superblock = locked.found.superblock();
         let uuid = superblock.array;
         let mut server = Server::new(ServerOptions {
@@ -137,10 +139,10 @@ impl Endpoints {
         let addresses_of = addresses.iter().chain(&passed_at).map(ToString::to_string);
         let control = register(locked, addresses_of.chain(disk_at.clone()))?;
         let signals = Signals::collect()?;
-        let uris = addresses.iter().map(|address| listen(&mut server, address, guard));
+        let uris = addresses.iter().map(|address| listen(&mut server, address, &reloading));
         let mut uris = uris.collect::<Result<Vec<_>, _>>()?;
         for (socket, address) in passed.into_iter().zip(&passed_at) {
-            uris.push(uri_of(address, guard));
+            uris.push(uri_of(address, &rules));
             match socket {
                 Passed::Unix(socket) => server.take_unix(Protocol::Nbd, socket),
                 Passed::Tcp(socket) => server.take_tcp(Protocol::Nbd, socket, guard.clone()),
@@ -148,7 +150,7 @@ impl Endpoints {
             .map_err(Error::Passed)?;
         }
         uris.extend(disk_at);
-        Ok(Self { server, uris, control, signals, disk })
+        Ok(Self { server, uris, reins: (signals, control, reloading), disk })
     }
 }
 
@@ -175,9 +177,9 @@ pub fn serve(
     service: &Service,
     ready: impl FnOnce(&[String]) + 'static,
 ) -> Result<Served, Error> {
-    let Endpoints { mut server, uris, control, signals, disk } = endpoints;
+    let Endpoints { mut server, uris, reins, disk } = endpoints;
     let clients = if service.socket_threads > 0 { Clients::Elsewhere } else { Clients::Here };
-    let (mut plant, mut steward) = begin(assembled, service, clients, (signals, control), &uris)?;
+    let (mut plant, mut steward) = begin(assembled, service, clients, reins, &uris)?;
     let disk = disk.map(|disk| disk.equip(&mut server, &mut plant)).transpose();
     let opening = Opening { ready: Box::new(ready), run: service.run.clone() };
     let opened = disk.and_then(|disk| steward.open(opening, disk));
@@ -207,7 +209,7 @@ pub(crate) fn begin(
     assembled: Assembled,
     service: &Service,
     clients: Clients,
-    (signals, control): (Signals, ControlSocket),
+    reins: Reins,
     uris: &[String],
 ) -> Result<(Plant, Steward), Error> {
     let Assembled { shards, found, report, .. } = assembled;
@@ -239,7 +241,7 @@ pub(crate) fn begin(
     if let Some(text) = plant.visit(describe_missing)? {
         reactions.tell(Level::Warning, "degraded", "", &text);
     }
-    let mut steward = Steward::new(signals, control, operator, found.stale, uris.to_vec(), reactions);
+    let mut steward = Steward::new(reins, operator, found.stale, uris.to_vec(), reactions);
     steward.ask_drives(Drives::start()?);
     Ok((plant, steward))
 }
@@ -280,16 +282,17 @@ fn serial_of(uuid: &str) -> [u8; 20] {
 }
 
 /// Listens; the answer is what clients are told.
-fn listen(server: &mut Server, address: &Address, guard: &Guard) -> Result<String, Error> {
+fn listen(server: &mut Server, address: &Address, reloading: &Reloading) -> Result<String, Error> {
     match address {
         Address::Unix(path) => {
             server.listen_unix(Protocol::Nbd, path)?;
             Ok(format!("nbd+unix:///?socket={}", escape(&absolute(path))))
         }
         Address::Tcp(address) => {
+            let (guard, rules) = (reloading.guard(), reloading.guard().rules());
             let bound = server.listen_tcp(Protocol::Nbd, address, guard.clone())?;
-            warn_of_openness(bound, guard);
-            Ok(tcp_uri(bound, guard))
+            warn_of_openness(bound, &rules);
+            Ok(tcp_uri(bound, &rules))
         }
         #[cfg(feature = "vhost-user")]
         Address::VhostUserBlk(path) => {
@@ -311,12 +314,12 @@ fn address_of(passed: &Passed) -> Result<Address, Error> {
 }
 
 /// What clients are told of it.
-fn uri_of(address: &Address, guard: &Guard) -> String {
+fn uri_of(address: &Address, rules: &Rules) -> String {
     match address {
         Address::Tcp(text) => match text.parse() {
             Ok(bound) => {
-                warn_of_openness(bound, guard);
-                tcp_uri(bound, guard)
+                warn_of_openness(bound, rules);
+                tcp_uri(bound, rules)
             }
             Err(_) => format!("nbd://{text}"),
         },
@@ -327,13 +330,13 @@ fn uri_of(address: &Address, guard: &Guard) -> String {
 }
 
 /// Says so where whoever reaches a TCP address from outside may read and write.
-fn warn_of_openness(bound: SocketAddr, guard: &Guard) {
-    let knows_clients = guard.tls.as_ref().is_some_and(Tls::knows_clients);
-    if bound.ip().to_canonical().is_loopback() || knows_clients || !guard.allowed.is_empty() {
+fn warn_of_openness(bound: SocketAddr, rules: &Rules) {
+    let knows_clients = rules.tls.as_ref().is_some_and(Tls::knows_clients);
+    if bound.ip().to_canonical().is_loopback() || knows_clients || !rules.allowed.is_empty() {
         return;
     }
     let whence = if bound.ip().is_unspecified() { "every address of this machine" } else { "it" };
-    let lack = match guard.tls {
+    let lack = match rules.tls {
         None => "nothing asks for a password, nothing is encrypted",
         Some(_) => "nothing asks who they are",
     };
@@ -348,12 +351,12 @@ fn warn_of_openness(bound: SocketAddr, guard: &Guard) {
 }
 
 /// What clients are told of a TCP address.
-fn tcp_uri(bound: SocketAddr, guard: &Guard) -> String {
-    uri_at(if guard.tls.is_some() { "nbds" } else { "nbd" }, bound)
+fn tcp_uri(bound: SocketAddr, rules: &Rules) -> String {
+    uri_at(if rules.tls.is_some() { "nbds" } else { "nbd" }, bound)
 }
 
 /// A URI of an address that clients can connect to.
-pub(crate) fn uri_at(scheme: &str, bound: SocketAddr) -> String {
+pub fn uri_at(scheme: &str, bound: SocketAddr) -> String {
     // Nobody can connect to the address that stands for all.
     match bound.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => format!("{scheme}://127.0.0.1:{}", bound.port()),

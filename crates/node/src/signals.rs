@@ -28,6 +28,8 @@ pub enum Wish {
     Stop(&'static str),
     /// The process of `--run` may have ended.
     LookAtChild,
+    /// Read again what may change.
+    Reload,
     /// Nothing; it is worth a line in the log.
     Nothing(i32),
 }
@@ -76,9 +78,10 @@ fn wish(signal: i32, has_terminal: bool) -> Wish {
         SIGINT => Wish::Stop("SIGINT"),
         SIGQUIT => Wish::Stop("SIGQUIT"),
         SIGXCPU => Wish::Stop("SIGXCPU: the limit of processor time is near"),
-        // To a daemon it means: read the configuration again, and there is none. When a terminal is closed,
-        // the kernel takes it away from its processes before it tells them.
+        // When a terminal is closed, the kernel takes it away from its processes before it tells them.
         SIGHUP if has_terminal && !terminal_is_there() => Wish::Stop("SIGHUP: the terminal is gone"),
+        // To a daemon it means: read the configuration again.
+        SIGHUP => Wish::Reload,
         other => Wish::Nothing(other),
     }
 }

@@ -3,6 +3,7 @@
 
 mod drives;
 mod growing;
+mod hangup;
 mod opening;
 mod report;
 mod users;
@@ -22,6 +23,7 @@ use crate::open::member_name;
 use crate::operate::Operator;
 use crate::reactions::Reactions;
 use crate::registry::ControlSocket;
+use crate::reloading::Reloading;
 use crate::running::{Plant, Running};
 use crate::signals::{Signals, Wish, name_of};
 use crate::sockets::Census;
@@ -89,6 +91,9 @@ enum Wait {
     Stop,
 }
 
+/// What a steward is led by.
+pub(crate) type Reins = (Signals, ControlSocket, Reloading);
+
 /// See the module's documentation.
 pub struct Steward {
     signals: Signals,
@@ -114,13 +119,13 @@ pub struct Steward {
     doors: Doors,
     /// Whom the drives tell of their age.
     physician: Physician,
+    reloading: Reloading,
 }
 
 impl Steward {
     /// A steward of an array whose clients find it at `uris`.
     pub fn new(
-        signals: Signals,
-        control: ControlSocket,
+        (signals, control, reloading): Reins,
         operator: Operator,
         stale: Vec<PathBuf>,
         uris: Vec<String>,
@@ -146,6 +151,7 @@ impl Steward {
             watchdog: Watchdog::of_environment(),
             doors: Doors::default(),
             physician: Physician::default(),
+            reloading,
         }
     }
 
@@ -507,6 +513,7 @@ impl Steward {
                         self.stopping = true;
                     }
                 }
+                Wish::Reload => self.reloading.read_again(),
                 Wish::Nothing(signal) => {
                     log(&format!("{} means nothing here; serving goes on", name_of(signal)));
                 }
@@ -659,6 +666,7 @@ impl Hooks<Plant> for Steward {
 
     fn on_turn(&mut self, plant: &mut Plant) -> Flow {
         self.watchdog.iter_mut().for_each(Watchdog::look);
+        self.pass_rate_on(plant);
         if plant.has_news() || self.look_at.is_none_or(|at| Instant::now() >= at) {
             self.visit(plant, Self::look_after);
             let soon = self.due_in_ns().map_or(REST, Duration::from_nanos);

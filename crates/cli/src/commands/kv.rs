@@ -2,7 +2,7 @@
 
 use super::Exit;
 use super::serve::{ArrayChoices, GuardChoices, Talk, Threads, engine_options, exit_of, parse_threads};
-use super::serve::{check_open_files, print_start, warn_of_memory};
+use super::serve::{check_open_files, print_start, say_of_page, warn_of_memory};
 use array::SyncPolicy;
 use clap::{Args, Subcommand, ValueEnum};
 use front::SOCKET_BUFFERS_BYTES;
@@ -17,6 +17,7 @@ use node::open_files;
 use node::operate::with_shared_members;
 use node::output;
 use node::registry::socket_path;
+use node::reloading::{Reloading, Reread};
 use node::scan::members_of;
 use node::serve::{Address, Service, parse_address};
 use node::settings;
@@ -215,7 +216,13 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
         arguments.idle_timeout.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let clients_max = usize::try_from(arguments.clients).unwrap_or(usize::MAX);
     let limits = limits_of(clients_max, idle_timeout_ns);
-    let endpoints = KeyEndpoints::open(&locked, &arguments.resp, &guard, limits, settings)?;
+    let (guards, rate) = (arguments.guards.clone(), whole.background.rebuild_rate());
+    let again = move || {
+        let rules = guards.rules().map_err(|failure| failure.to_string())?;
+        Ok(Reread { rules, rebuild_rate: rate, later: Vec::new() })
+    };
+    let reloading = Reloading::new(&guard, rate, Box::new(again));
+    let endpoints = KeyEndpoints::open(&locked, &arguments.resp, reloading, limits, settings)?;
     let monitor = whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
     let assembled = locked.assemble(options, whole.driver())?;
@@ -223,7 +230,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let talk = Talk::of(whole);
     print_start(&assembled, Use::ReadWrite, talk);
     if let Some(monitor) = monitor {
-        talk.say(format_args!("page at http://{0}/, metrics at http://{0}/metrics", monitor.address()));
+        say_of_page(&monitor, talk);
         monitor.start(socket_path(uuid))?;
     }
     let making = match (arguments.overwrite, arguments.create) {

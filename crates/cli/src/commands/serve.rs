@@ -8,7 +8,7 @@ use array::{
 };
 use clap::{Args, ValueEnum};
 use format::{ArrayConfig, SchemeKind};
-use front::{Guard, Network, SOCKET_BUFFERS_BYTES, Tls};
+use front::{Guard, Network, Rules, SOCKET_BUFFERS_BYTES, Tls};
 use lab::failure::{EXIT_MISUSED, Failure};
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
@@ -29,7 +29,7 @@ use node::operate::with_shared_members;
 use node::output;
 use node::registry::socket_path;
 use node::scan::members_of;
-use node::serve::{Address, Endpoints, Places, Service, parse_address, serve};
+use node::serve::{Address, Endpoints, Places, Service, parse_address, serve, uri_at};
 use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
 use node::volume::Use;
 use std::num::NonZero;
@@ -204,6 +204,7 @@ pub(super) struct GuardChoices {
 }
 
 impl GuardChoices {
+    /// Whom those pass who come by TCP; refused where nobody does.
     pub(super) fn guard(&self, addresses: &[Address], passed: &[Passed]) -> Result<Guard, Failure> {
         let is_used = self.tls_cert.is_some() || !self.allow.is_empty();
         let by_tcp = addresses.iter().any(|address| matches!(address, Address::Tcp(_)))
@@ -211,10 +212,15 @@ impl GuardChoices {
         if is_used && !by_tcp {
             return Err(Failure::new("--tls-cert and --allow are about tcp: addresses, and none is given"));
         }
+        self.rules().map(Guard::new)
+    }
+
+    /// The rules of that, with certificates read from their files.
+    pub(super) fn rules(&self) -> Result<Rules, Failure> {
         let files = self.tls_cert.as_deref().zip(self.tls_key.as_deref());
         let tls = files.map(|(cert, key)| Tls::of_files(cert, key, self.tls_client_ca.as_deref()));
         let tls = tls.transpose().map_err(|error| Failure::new(error.to_string()))?;
-        Ok(Guard { tls, allowed: self.allow.clone() })
+        Ok(Rules { tls, allowed: self.allow.clone() })
     }
 }
 
@@ -338,6 +344,13 @@ pub(super) struct Background {
     discard: Discards,
 }
 
+impl Background {
+    /// Limit of rebuild and scrub, in bytes per second.
+    pub(super) fn rebuild_rate(&self) -> MaybeRate {
+        self.rebuild_rate
+    }
+}
+
 /// When parity commit runs, and what needs none.
 #[derive(Args, Clone, Debug)]
 pub(super) struct CommitChoices {
@@ -432,7 +445,8 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     check_open_files(&locked, &arguments.whole, threads + socket_threads)?;
     let addresses = arguments.clients.addresses();
     let guard = arguments.clients.guards.guard(&addresses, &passed)?;
-    let places = Places { addresses: &addresses, passed, guard: &guard, disk: arguments.clients.disk() };
+    let reloading = named::reloading(arguments, &guard)?;
+    let places = Places { addresses: &addresses, passed, reloading, disk: arguments.clients.disk() };
     let endpoints = Endpoints::open(&locked, places)?;
     let monitor = arguments.whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
@@ -450,7 +464,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         shared_spares: arguments.whole.shared_spare.clone(),
     };
     if let Some(monitor) = monitor {
-        talk.say(format_args!("page at http://{0}/, metrics at http://{0}/metrics", monitor.address()));
+        say_of_page(&monitor, talk);
         monitor.start(socket_path(uuid))?;
     }
     let served = serve(assembled, endpoints, &service, move |uris| {
@@ -461,6 +475,19 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         output::line(format_args!("stopped in order; {connections} connections were served"));
     }
     Ok(served.child.map_or(0, exit_of))
+}
+
+/// Where page and metrics are, and whether others can see them.
+pub(super) fn say_of_page(monitor: &Monitor, talk: Talk) {
+    let bound = monitor.address();
+    let uri = uri_at("http", bound);
+    talk.say(format_args!("page at {uri}/, metrics at {uri}/metrics"));
+    if !bound.ip().to_canonical().is_loopback() {
+        let text = format!(
+            "--metrics {bound}: whoever reaches it can see the page and the metrics, unencrypted; nothing can be changed there"
+        );
+        log_as(Level::Warning, &text);
+    }
 }
 
 /// Refuses an array for which this process may not open enough files.

@@ -22,7 +22,9 @@ authority ca; authority other
 vouch ca localhost server-key.pem server-cert.pem serverAuth
 vouch ca client client/client-key.pem client/client-cert.pem clientAuth
 vouch other client stranger/client-key.pem stranger/client-cert.pem clientAuth
+vouch other localhost later-key.pem later-cert.pem serverAuth
 for who in client stranger nobody; do cp ca.pem "$who/ca-cert.pem"; done
+mkdir later; cp other.pem later/ca-cert.pem
 "#;
     let made = Command::new("bash").args(["-c", script]).current_dir(rig.dir.path()).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -73,6 +75,27 @@ fn clients_show_a_certificate_if_they_must() {
     let ran = serve(&rig, &["--tls-client-ca", "pki/ca.pem"], script).ok();
     assert!(["welcome", "no stranger", "not nobody"].iter().all(|word| ran.out.contains(word)), "{ran:#?}");
     assert!(ran.err.contains("TLS: "), "{ran:#?}");
+}
+
+/// A certificate that was renewed counts without a restart; what cannot be read changes nothing.
+#[test]
+fn certificates_are_read_again_on_sighup() {
+    if !has("openssl") || !has("nbdinfo") {
+        return;
+    }
+    let rig = Rig::with_array();
+    make_certificates(&rig);
+    let script = r#"
+tell() { kill -HUP $PPID; sleep 1; }
+see() { for who in nobody later; do nbdinfo --size $(uri $who) >/dev/null 2>&1 && echo "$1: $who"; done; true; }
+see first
+echo junk > pki/server-cert.pem; tell; see junk
+cp pki/later-cert.pem pki/server-cert.pem; cp pki/later-key.pem pki/server-key.pem; tell; see renewed
+"#;
+    let ran = serve(&rig, &[], script).ok();
+    let seen: Vec<&str> = ran.out.lines().filter(|line| line.contains(": ")).collect();
+    assert_eq!(seen, ["first: nobody", "junk: nobody", "renewed: later"], "{ran:#?}");
+    assert!(ran.err.contains("everything stays as it was: pki/server-cert.pem"), "{ran:#?}");
 }
 
 #[test]

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::nbd::Nbd;
-use crate::common::{MEMBERS, Rig};
+use crate::common::{MEMBERS, Rig, has};
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 fn contrib(name: &str) -> String {
@@ -47,6 +47,34 @@ fn the_unit_starts_an_array_that_says_when_it_is_ready_and_when_it_stops() {
     assert!(stopping.starts_with("STOPPING=1"), "{stopping}");
     assert!(server.wait().unwrap().success());
     assert!(unit.contains("Type=notify") && unit.contains("RuntimeDirectoryPreserve=yes"), "{unit}");
+}
+
+/// By systemd's own count: 0 is out of reach of everything, 10 may do anything.
+#[test]
+fn the_unit_is_well_formed_and_may_do_little_that_it_does_not_need() {
+    if !has("systemd-analyze") {
+        return;
+    }
+    let rig = Rig::new();
+    // What it starts must be there for `verify`.
+    let unit =
+        contrib("systemd/elastripe@.service").replace("/usr/bin/elastripe", env!("CARGO_BIN_EXE_elastripe"));
+    std::fs::write(rig.path("elastripe@tank.service"), unit).unwrap();
+    let analyze = |args: &[&str]| {
+        let file = "./elastripe@tank.service";
+        let ran = Command::new("systemd-analyze")
+            .args(args)
+            .arg(file)
+            .current_dir(rig.dir.path())
+            .output()
+            .unwrap();
+        (ran.status.success(), String::from_utf8_lossy(&[ran.stdout, ran.stderr].concat()).into_owned())
+    };
+    let (_, said) = analyze(&["verify", "--man=no"]);
+    assert!(!said.contains("elastripe"), "{said}");
+    let (is_safe, said) = analyze(&["security", "--offline=yes", "--threshold=40"]);
+    assert!(is_safe, "{said}");
+    assert!(contrib("systemd/elastripe@.service").contains("ExecReload=/bin/kill -HUP $MAINPID"));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! No signal but SIGKILL ends `serve` without the array being stopped in order: a terminal that is closed
-//! stops it, SIGHUP and SIGUSR1 alone do nothing.
+//! stops it, SIGHUP alone has it read again what may change, SIGUSR1 and the like do nothing.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::{MEMBERS, Rig, until};
@@ -23,9 +23,10 @@ fn what_would_kill_a_server_is_logged_or_stops_it() {
     }
     let ran = server.stop().ok();
     // Whoever runs this under `nohup` has the server ignore SIGHUP.
-    let hup = (!is_hup_ignored()).then_some("SIGHUP");
+    let read_again = ran.err.contains("SIGHUP: certificates, --allow and --rebuild-rate were read again");
+    assert!(read_again || is_hup_ignored(), "{ran:?}");
     let others = ["SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGXFSZ", "signal 34"];
-    for name in hup.into_iter().chain(others) {
+    for name in others {
         assert!(ran.err.contains(&format!("{name} means nothing here")), "{name}: {ran:?}");
     }
     for signal in ["QUIT", "XCPU"] {
@@ -82,4 +83,30 @@ fn nohup_keeps_its_meaning() {
         .unwrap();
     let said = String::from_utf8(ran.stderr).unwrap();
     assert!(ran.status.success() && !said.contains("SIGHUP"), "{said}");
+}
+
+#[test]
+fn what_may_change_in_service_is_read_again_from_the_array_s_file() {
+    if is_hup_ignored() {
+        return;
+    }
+    let rig = Rig::with_array();
+    rig.run(&["scan", ".", "--write"]).ok();
+    let file = rig.path("etc/tank.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let mut server = rig.serve(&["tank"], &[]);
+    let mut tell = |options: &str, heard: &str| {
+        std::fs::write(&file, format!("{before}{options}")).unwrap();
+        server.signal("HUP");
+        server.await_log(heard);
+    };
+    let limit = || rig.status(&MEMBERS)["rate_limit_bytes_per_s"].as_u64();
+    assert_eq!(limit(), None);
+    tell("rebuild-rate = \"7MiB/s\"\ncommit-rate = \"9MiB/s\"\n", "at the next start: --commit-rate");
+    until("the limit is there", || limit() == Some(7 << 20));
+    tell("rebuild-rate = \"seven\"\n", "everything stays as it was");
+    assert_eq!(limit(), Some(7 << 20));
+    tell("", "were read again");
+    until("the limit is gone", || limit().is_none());
+    server.stop().ok();
 }

@@ -54,7 +54,7 @@ impl Listener {
     }
 
     /// How its connections are encrypted.
-    pub(super) fn tls(&self) -> Option<&Tls> {
+    pub(super) fn tls(&self) -> Option<Tls> {
         self.listening.tls()
     }
 

@@ -18,7 +18,7 @@ const SEND_BUFFER_BYTES: usize = 1 << 20;
 /// A listening socket, and who may come in there.
 pub struct Listening {
     socket: Socket,
-    guard: Arc<Guard>,
+    guard: Guard,
 }
 
 /// Who has come.
@@ -75,7 +75,7 @@ impl Listening {
         socket.set_nonblocking(true).map_err(listen_error)?;
         let found = std::fs::symlink_metadata(path).map_err(listen_error)?;
         let file = SocketFile { path: path.to_owned(), device: found.dev(), inode: found.ino() };
-        Ok(Self { guard: Arc::default(), socket: Socket::Unix { socket, file: Some(Arc::new(file)) } })
+        Ok(Self { guard: Guard::default(), socket: Socket::Unix { socket, file: Some(Arc::new(file)) } })
     }
 
     /// At `host:port`; port 0 takes a free one. With what was bound.
@@ -84,19 +84,19 @@ impl Listening {
         let socket = TcpListener::bind(address).map_err(listen_error)?;
         socket.set_nonblocking(true).map_err(listen_error)?;
         let bound = socket.local_addr().map_err(listen_error)?;
-        Ok((Self { guard: Arc::new(guard), socket: Socket::Tcp { socket } }, bound))
+        Ok((Self { guard, socket: Socket::Tcp { socket } }, bound))
     }
 
     /// At a socket in the file system that somebody else has bound.
     pub fn bound_unix(socket: UnixListener) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { guard: Arc::default(), socket: Socket::Unix { socket, file: None } })
+        Ok(Self { guard: Guard::default(), socket: Socket::Unix { socket, file: None } })
     }
 
     /// At one of the network that somebody else has bound.
     pub fn bound_tcp(socket: TcpListener, guard: Guard) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
-        Ok(Self { guard: Arc::new(guard), socket: Socket::Tcp { socket } })
+        Ok(Self { guard, socket: Socket::Tcp { socket } })
     }
 
     /// The same socket once more, for another thread; a connection goes to whoever takes it first.
@@ -105,12 +105,12 @@ impl Listening {
             Socket::Unix { socket, file } => Socket::Unix { socket: socket.try_clone()?, file: file.clone() },
             Socket::Tcp { socket } => Socket::Tcp { socket: socket.try_clone()? },
         };
-        Ok(Self { socket, guard: Arc::clone(&self.guard) })
+        Ok(Self { socket, guard: self.guard.clone() })
     }
 
     /// How its connections are encrypted.
-    pub fn tls(&self) -> Option<&Tls> {
-        self.guard.tls.as_ref()
+    pub fn tls(&self) -> Option<Tls> {
+        self.guard.rules().tls.clone()
     }
 
     /// Takes the next connection, not blocking, and says who it is.

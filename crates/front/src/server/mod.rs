@@ -15,7 +15,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What went wrong with the server itself (not with a client).
 #[derive(Debug, thiserror::Error)]
@@ -60,17 +60,37 @@ pub enum ServerError {
 
 /// Who may come in by TCP, and how.
 #[derive(Clone, Debug, Default)]
-pub struct Guard {
+pub struct Rules {
     /// Encryption, without which nothing is said to clients.
     pub tls: Option<Tls>,
     /// The networks that may connect; without any, all.
     pub allowed: Vec<Network>,
 }
 
+/// Asks whoever comes by TCP. Its clones go by the same rules, also when these are replaced.
+#[derive(Clone, Debug, Default)]
+pub struct Guard(Arc<Mutex<Arc<Rules>>>);
+
 impl Guard {
+    /// One that goes by these rules.
+    pub fn new(rules: Rules) -> Self {
+        Self(Arc::new(Mutex::new(Arc::new(rules))))
+    }
+
+    /// The rules of now.
+    pub fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Others, for those who come from now on.
+    pub fn replace(&self, rules: Rules) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(rules);
+    }
+
     /// Whether a client may come from there.
     fn allows(&self, address: IpAddr) -> bool {
-        self.allowed.is_empty() || self.allowed.iter().any(|network| network.contains(address))
+        let rules = self.rules();
+        rules.allowed.is_empty() || rules.allowed.iter().any(|network| network.contains(address))
     }
 }
 

@@ -370,7 +370,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         let listener = &self.listeners[listener];
         let line = match listener.protocol {
             Protocol::Nbd => {
-                let tls = listener.tls().cloned();
+                let tls = listener.tls();
                 let encryption = if tls.is_some() { Encryption::Required } else { Encryption::Unavailable };
                 Line::Stream(Stream::new(Box::new(Connection::new(id, encryption)), tls))
             }

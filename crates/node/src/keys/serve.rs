@@ -7,13 +7,13 @@ use crate::error::{Error, NoStore};
 use crate::fresh;
 use crate::logbook::{Level, log, log_as};
 use crate::open::Locked;
-use crate::registry::ControlSocket;
+use crate::reloading::Reloading;
 use crate::running::{Clients, Plant};
 use crate::serve::{Address, Service, absolute, begin, end, escape, register, uri_at};
 use crate::signals::Signals;
-use crate::steward::{Opening, Steward};
+use crate::steward::{Opening, Reins, Steward};
 use crate::units::show_size;
-use front::{Flow, Guard, Hooks as _, Interest, Tls, Volume};
+use front::{Flow, Hooks as _, Interest, Tls, Volume};
 use kv::ask::Keys as _;
 use kv::blocks::{BLOCK_BYTES, Buffer, Issued, Medium, Request};
 use kv::{Create, Options, Secret, Store, VolumeShape};
@@ -51,8 +51,7 @@ const STOP_SECONDS: u64 = 60;
 pub struct KeyEndpoints {
     server: Server,
     uris: Vec<String>,
-    control: ControlSocket,
-    signals: Signals,
+    reins: Reins,
 }
 
 impl KeyEndpoints {
@@ -60,10 +59,11 @@ impl KeyEndpoints {
     pub fn open(
         locked: &Locked,
         addresses: &[Address],
-        guard: &Guard,
+        reloading: Reloading,
         limits: Limits,
         settings: Settings,
     ) -> Result<Self, Error> {
+        let (guard, rules) = (reloading.guard(), reloading.guard().rules());
         let has_password = settings.password.is_some();
         let mut server = Server::new(limits, settings);
         crate::control::make_run_dir()?;
@@ -78,8 +78,8 @@ impl KeyEndpoints {
                 }
                 Address::Tcp(address) => {
                     let bound = server.listen_tcp(address, guard.clone())?;
-                    let knows_clients = guard.tls.as_ref().is_some_and(Tls::knows_clients);
-                    if !has_password && !knows_clients && guard.allowed.is_empty() && !bound.ip().is_loopback() {
+                    let knows_clients = rules.tls.as_ref().is_some_and(Tls::knows_clients);
+                    if !has_password && !knows_clients && rules.allowed.is_empty() && !bound.ip().is_loopback() {
                         log_as(
                             Level::Warning,
                             &format!(
@@ -88,13 +88,13 @@ impl KeyEndpoints {
                             ),
                         );
                     }
-                    uri_at(if guard.tls.is_some() { "rediss" } else { "redis" }, bound)
+                    uri_at(if rules.tls.is_some() { "rediss" } else { "redis" }, bound)
                 }
                 #[cfg(feature = "vhost-user")]
                 Address::VhostUserBlk(_) => return Err(Error::Server(front::ServerError::NoListener)),
             });
         }
-        Ok(Self { server, uris, control, signals })
+        Ok(Self { server, uris, reins: (signals, control, reloading) })
     }
 }
 
@@ -116,8 +116,8 @@ pub fn serve_keys(
     keys: KeyService,
     ready: impl FnOnce(&Store, &[String]),
 ) -> Result<KeysServed, Error> {
-    let KeyEndpoints { mut server, uris, control, signals } = endpoints;
-    let (plant, mut steward) = begin(assembled, service, Clients::Here, (signals, control), &uris)?;
+    let KeyEndpoints { mut server, uris, reins } = endpoints;
+    let (plant, mut steward) = begin(assembled, service, Clients::Here, reins, &uris)?;
     let mut ferry = Ferry::new(plant);
     let store = match open(&mut ferry, keys) {
         Ok(store) => store,

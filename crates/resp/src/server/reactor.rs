@@ -296,7 +296,7 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
             u32::try_from(self.seats.len() - 1).expect("clients are bounded")
         });
         let id = self.desk.welcome(index, peer.clone());
-        match Client::new(id, socket, peer.clone(), tls, self.desk.now_ns) {
+        match Client::new(id, socket, peer.clone(), tls.as_ref(), self.desk.now_ns) {
             Ok(client) => {
                 add(&self.epoll, &client.socket, token_of(id), client.interest)?;
                 self.seats[place(index)] = Some(Box::new(client));

@@ -4,10 +4,12 @@ use super::Arguments;
 use crate::CommandLine;
 use crate::commands::Command;
 use clap::{CommandFactory, FromArgMatches};
+use front::Guard;
 use lab::failure::{EXIT_MISUSED, Failure};
 use lab::misuse::in_a_line;
 use node::called::recorded;
 use node::control::run_dir;
+use node::reloading::{Reloading, Reread};
 use node::serve::Address;
 use node::settings::{self, Settings};
 use std::ffi::OsString;
@@ -78,4 +80,39 @@ fn again(words: &[String]) -> Result<Arguments, clap::Error> {
         return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
     };
     Ok(arguments)
+}
+
+/// What may change while the array is served.
+const RELOADED: [&str; 5] = ["tls-cert", "tls-key", "tls-client-ca", "allow", "rebuild-rate"];
+
+/// What SIGHUP changes: files of certificates, and of the array's file what may change in service.
+pub fn reloading(arguments: &Arguments, guard: &Guard) -> Result<Reloading, Failure> {
+    let rebuild_rate = arguments.whole.background.rebuild_rate();
+    let wanted = arguments.array.clone();
+    let before = options_of_file(wanted.as_deref())?;
+    let read = move || {
+        let failed = |failure: Failure| failure.to_string();
+        let plain = again(&[]).map_err(|error| error.to_string())?;
+        let whole = completed(&plain, false).map_err(failed)?.unwrap_or(plain);
+        let now = options_of_file(wanted.as_deref()).map_err(failed)?;
+        let mut later: Vec<String> =
+            before.iter().filter(|option| !now.contains(option)).map(named).collect();
+        later.extend(now.iter().filter(|option| !before.contains(option)).map(named));
+        later.retain(|option| !RELOADED.iter().any(|name| option[2..] == **name));
+        later.sort();
+        later.dedup();
+        let rules = whole.clients.guards.rules().map_err(failed)?;
+        Ok(Reread { rules, rebuild_rate: whole.whole.background.rebuild_rate(), later })
+    };
+    Ok(Reloading::new(guard, rebuild_rate, Box::new(read)))
+}
+
+fn named(option: &(String, String)) -> String {
+    format!("--{}", option.0)
+}
+
+/// The options in the array's file, if it has one.
+fn options_of_file(wanted: Option<&str>) -> Result<Vec<(String, String)>, Failure> {
+    let settings = wanted.map(settings::find).transpose()?.flatten();
+    Ok(settings.map(|settings| settings.options).unwrap_or_default())
 }
