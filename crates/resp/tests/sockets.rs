@@ -1,7 +1,7 @@
 //! A server with real sockets: clients that come, say nothing, do not read, are too many, and its end.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use front::{Flow, Guard, Interest, Network};
+use front::{Flow, Guard, Interest, Network, Rules};
 use resp::memory::MemoryKeys;
 use resp::{Fault, Hooks, Limits, Server, Settings, Summary};
 use std::io::{ErrorKind, Read, Write};
@@ -53,7 +53,7 @@ impl Running {
         std::fs::create_dir(&directory).unwrap();
         let mut server = Server::new(limits, settings);
         server.listen_unix(&directory.join("s")).unwrap();
-        let tcp = server.listen_tcp("127.0.0.1:0", Guard { tls: None, allowed }).unwrap();
+        let tcp = server.listen_tcp("127.0.0.1:0", Guard::new(Rules { tls: None, allowed })).unwrap();
         let (stop, stopped) = UnixStream::pair().unwrap();
         let faults = Arc::default();
         let mut hooks = TestHooks { stop: stopped, faults: Arc::clone(&faults) };

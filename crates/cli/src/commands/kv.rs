@@ -5,7 +5,7 @@ use super::serve::{ArrayChoices, GuardChoices, Talk, Threads, engine_options, ex
 use super::serve::{check_open_files, print_start, say_of_page, warn_of_memory};
 use array::SyncPolicy;
 use clap::{Args, Subcommand, ValueEnum};
-use front::SOCKET_BUFFERS_BYTES;
+use front::{Guard, SOCKET_BUFFERS_BYTES};
 use kv::Options;
 use lab::failure::Failure;
 use monitor::Monitor;
@@ -191,6 +191,16 @@ fn cache_keys(array_bytes: u64) -> usize {
     (share / kv::CACHED_KEY_BYTES).max(Options::default().cache_keys)
 }
 
+/// What SIGHUP changes: certificates are read from their files again.
+fn reloading(arguments: &Arguments, guard: &Guard) -> Reloading {
+    let (guards, rate) = (arguments.guards.clone(), arguments.whole.background.rebuild_rate());
+    let again = move || {
+        let rules = guards.rules().map_err(|failure| failure.to_string())?;
+        Ok(Reread { rules, rebuild_rate: rate, later: Vec::new() })
+    };
+    Reloading::new(guard, rate, Box::new(again))
+}
+
 fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let whole = &arguments.whole;
     logbook::begin(whole.log_time.into());
@@ -216,12 +226,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
         arguments.idle_timeout.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let clients_max = usize::try_from(arguments.clients).unwrap_or(usize::MAX);
     let limits = limits_of(clients_max, idle_timeout_ns);
-    let (guards, rate) = (arguments.guards.clone(), whole.background.rebuild_rate());
-    let again = move || {
-        let rules = guards.rules().map_err(|failure| failure.to_string())?;
-        Ok(Reread { rules, rebuild_rate: rate, later: Vec::new() })
-    };
-    let reloading = Reloading::new(&guard, rate, Box::new(again));
+    let reloading = reloading(arguments, &guard);
     let endpoints = KeyEndpoints::open(&locked, &arguments.resp, reloading, limits, settings)?;
     let monitor = whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
