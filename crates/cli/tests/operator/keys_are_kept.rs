@@ -224,3 +224,25 @@ fn redis_cli_speaks_to_it_encrypted() {
     assert!(["OK", "same", "PONG"].iter().all(|word| ran.out.contains(word)), "{ran:#?}");
     assert!(!ran.out.contains("PONG\nPONG"), "{ran:#?}");
 }
+
+/// The store is not tied to an array in its process: any export carries it.
+#[test]
+fn the_store_is_measured_over_any_nbd_export() {
+    let rig = Rig::new();
+    rig.create(&[]).ok();
+    let server = rig.serve(&MEMBERS, &[]);
+    let bench = ["kv", "bench", "--nbd", "unix:nbd", "--workload", "set,update,get,e", "--requests", "3000"];
+    assert!(rig.run(&bench).err.contains("--overwrite"));
+    let keys = |number: &str| rig.run(&[&bench[..], &["--overwrite", "--keys", number]].concat());
+    keys("1000000").refused(&["--keys", "the export has"]);
+    let ran = keys("4000").ok();
+    for word in ["set     nbd", "update  nbd", "get     nbd", "e       nbd", "by devices: not seen"] {
+        assert!(ran.out.contains(word), "{word}: {ran:#?}");
+    }
+    server.stop().ok();
+    // What it wrote is a store like any other.
+    let server = rig.serve_keys(&MEMBERS, &[]);
+    let mut client = Client::connect(&rig.path("keys"));
+    assert!(client.says("DBSIZE")[1..].parse::<u32>().unwrap() >= 4000);
+    server.stop().ok();
+}

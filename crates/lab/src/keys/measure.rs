@@ -26,6 +26,8 @@ pub struct Measured {
     pub cpu_ns: u64,
     pub latency: Histogram<u64>,
     pub kept: Kept,
+    /// Whether what devices did was counted; else it is 0 here.
+    pub is_counted: bool,
     /// Bytes written to all devices.
     pub data_bytes: u64,
     pub parity_bytes: u64,
@@ -77,6 +79,9 @@ impl Measured {
 
     /// Bytes written per byte of users: data, parity, log, metadata.
     pub fn written_per_byte(&self) -> Option<[f64; 4]> {
+        if !self.is_counted {
+            return None;
+        }
         let [data, parity, log, metadata] =
             [self.data_bytes, self.parity_bytes, self.log_bytes, self.metadata_bytes]
                 .map(|bytes| share(bytes, self.kept.given_bytes));
@@ -202,7 +207,9 @@ fn drive(
     let depth = arguments.places();
     let clock = Clock(Instant::now());
     let mut latency = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)?;
-    let before = subject.target().snapshot().unwrap_or_default();
+    let before = subject.target().snapshot();
+    let is_counted = before.is_some();
+    let before = before.unwrap_or_default();
     let (kept, cpu) = (subject.kept(), cpu_ns());
     let start = clock.now_ns(subject);
     let mut idle: Vec<usize> = (0..depth).rev().collect();
@@ -245,6 +252,7 @@ fn drive(
         cpu_ns,
         latency,
         kept: since_kept(subject.kept(), kept),
+        is_counted,
         data_bytes,
         parity_bytes,
         log_bytes,

@@ -19,6 +19,7 @@ use crate::options::consistency::ConsistencyChoice;
 use crate::options::rewrites::RewriteChoice;
 use crate::provenance;
 use crate::subject::build::{Columns, parse_code};
+use crate::subject::nbd::Uri;
 use crate::subject::target::Target;
 use clap::{Args, ValueEnum};
 use draw::{Popularity, Request, Workload};
@@ -30,6 +31,19 @@ use node::units::parse_size;
 /// Options of `kv bench`.
 #[derive(Args, Debug)]
 pub struct Arguments {
+    /// The volume of an NBD export, of whatever server, instead of an array in this process:
+    /// nbd+unix:///EXPORT?socket=PATH, nbd://HOST:PORT/EXPORT, unix:PATH or tcp:HOST:PORT. What the server
+    /// writes to its devices is not seen from here.
+    #[arg(
+        long,
+        value_name = "URI",
+        requires = "overwrite",
+        conflicts_with_all = ["device", "geometry", "schemes", "code", "fill", "spare", "no_commits", "ssd", "log_device"]
+    )]
+    nbd: Option<Uri>,
+    /// With --nbd: what the volume holds is lost.
+    #[arg(long, requires = "nbd")]
+    overwrite: bool,
     /// Devices of the array: memory; null, which count only; or simulated, in virtual time.
     #[arg(long, value_enum, default_value = "memory")]
     device: Devices,
@@ -216,6 +230,11 @@ impl Arguments {
         if self.layout == Layout::Log {
             return Ok(());
         }
+        if self.nbd.is_some() {
+            return Err(Failure::new(
+                "--nbd: the layout in-place needs an array in this process; take --layout log",
+            ));
+        }
         if let Some(workload) =
             self.workload.iter().find(|w| w.scans() || (w.inserts() && **w != Workload::Set))
         {
@@ -278,7 +297,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     Ok(0)
 }
 
-/// All workloads on one scheme.
+/// All workloads on one scheme, or on what is exported elsewhere.
 fn one(arguments: &Arguments, scheme: SchemeKind) -> Result<Vec<Measured>, Failure> {
     let mut subject = rig::subject(arguments, scheme)?;
     let mut measured = Vec::new();

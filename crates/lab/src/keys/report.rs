@@ -19,13 +19,18 @@ fn rounded(rate: f64) -> String {
     show_count(format!("{rate:.0}").parse().unwrap_or(0))
 }
 
+/// What carries the store.
+fn volume(arguments: &Arguments, m: &Measured) -> String {
+    if arguments.nbd.is_some() { "nbd".to_owned() } else { m.scheme.to_string() }
+}
+
 /// Prints one row.
 pub fn print(arguments: &Arguments, m: &Measured) {
     let time = if arguments.device == Devices::Simulated { " of virtual time" } else { "" };
     output::line(format_args!(
         "{:<7} {:<10} {:>9}/s{time}, {:>9} per CPU second; p50 {:.1} us, p99 {:.1}, p99.9 {:.1}",
         m.workload,
-        m.scheme,
+        volume(arguments, m),
         rounded(m.rate()),
         rounded(m.cpu_rate()),
         m.micros(50.0),
@@ -37,6 +42,11 @@ pub fn print(arguments: &Arguments, m: &Measured) {
             "        written per byte of users: data {data:.3}, parity {parity:.3}, log {log:.3}, metadata {metadata:.3}; by the \
              store {:.3}",
             m.volume_per_byte().unwrap_or(0.0)
+        ));
+    }
+    if let (None, Some(store)) = (m.written_per_byte(), m.volume_per_byte()) {
+        output::line(format_args!(
+            "        written by the store per byte of users: {store:.3}; by devices: not seen"
         ));
     }
     let percent =
@@ -52,15 +62,18 @@ pub fn print(arguments: &Arguments, m: &Measured) {
 /// On what terms the figures came about.
 pub fn terms(arguments: &Arguments) -> Option<String> {
     let mut terms = Terms::default();
+    if arguments.nbd.is_some() {
+        return None;
+    }
     arguments.schemes.iter().for_each(|scheme| terms.add(scheme.name(), scheme.is_elastic()));
     terms.line("Compare what is written per byte of users beside the rates.")
 }
 
-fn row(m: &Measured) -> Value {
+fn row(arguments: &Arguments, m: &Measured) -> Value {
     let [data, parity, log, metadata] = m.written_per_byte().map_or([None; 4], |all| all.map(Some));
     json!({
         "workload": m.workload.to_string(),
-        "scheme": m.scheme.to_string(),
+        "scheme": arguments.nbd.is_none().then(|| m.scheme.to_string()),
         "requests": m.requests,
         "seconds": float(m.ns) / 1e9,
         "per_second": m.rate(),
@@ -81,9 +94,9 @@ fn row(m: &Measured) -> Value {
         "parity_bytes_per_user_byte": parity,
         "log_bytes_per_user_byte": log,
         "metadata_bytes_per_user_byte": metadata,
-        "device_bytes_read": m.read_bytes,
-        "stripes_committed": m.stripes_committed,
-        "chunks_collected": m.chunks_collected,
+        "device_bytes_read": m.is_counted.then_some(m.read_bytes),
+        "stripes_committed": m.is_counted.then_some(m.stripes_committed),
+        "chunks_collected": m.is_counted.then_some(m.chunks_collected),
         "memory_bytes": m.kept.memory_bytes,
         "live_bytes": m.kept.live_bytes,
         "capacity_bytes": m.kept.capacity_bytes,
@@ -98,9 +111,9 @@ pub fn to_json(arguments: &Arguments, results: &[Measured]) -> Value {
         "provenance": provenance::json(),
         "seed": arguments.seed,
         "config": {
-            "device": name(&arguments.device),
+            "device": if arguments.nbd.is_some() { "nbd".to_owned() } else { name(&arguments.device) },
             "layout": name(&arguments.layout),
-            "geometry": arguments.geometry.to_string(),
+            "geometry": arguments.nbd.is_none().then(|| arguments.geometry.to_string()),
             "keys": load.keys,
             "pair_bytes": load.pair_size,
             "cache_percent": load.cache,
@@ -108,12 +121,12 @@ pub fn to_json(arguments: &Arguments, results: &[Measured]) -> Value {
             "keys_by": name(&load.keys_by),
             "queue_depth": load.queue_depth,
             "sync": (arguments.layout == Layout::Log).then(|| name(&load.sync)),
-            "fill_percent": (arguments.layout == Layout::Log).then_some(arguments.fill),
-            "commits": !arguments.no_commits,
+            "fill_percent": (arguments.layout == Layout::Log && arguments.nbd.is_none()).then_some(arguments.fill),
+            "commits": arguments.nbd.is_none().then_some(!arguments.no_commits),
             "ssd": (arguments.device == Devices::Simulated).then_some(&arguments.ssd),
             "log_device": (arguments.device == Devices::Simulated).then_some(&arguments.log_device),
         },
         "notes": terms(arguments),
-        "results": results.iter().map(row).collect::<Vec<_>>(),
+        "results": results.iter().map(|measured| row(arguments, measured)).collect::<Vec<_>>(),
     })
 }

@@ -12,6 +12,7 @@ use crate::subject::build::{
     DeviceKind, Kind, LocalArray, LocalSet, Room, Sized, build, build_on, code_or_default, log_count, size,
 };
 use crate::subject::fit;
+use crate::subject::nbd::NbdTarget;
 use crate::subject::target::Target;
 use array::{Content, EngineOptions};
 use block::{DevIndex, Geometry};
@@ -30,8 +31,18 @@ const RECORD_BYTES: u64 = 64;
 /// Room of the log that no key counts in: tables, summaries, slots to work with.
 const SLACK_BYTES: u64 = 48 << 20;
 
-/// A store on an array of this scheme.
+/// A store on an array of this scheme, or on an export.
 pub fn subject(arguments: &Arguments, scheme: SchemeKind) -> Result<Box<dyn Subject>, Failure> {
+    if let Some(uri) = &arguments.nbd {
+        let target = NbdTarget::connect(uri)?;
+        let (found, needed) = (target.volume_bytes(), keys_bytes(arguments) / 75 * 80);
+        if found < needed {
+            let text =
+                format!("--keys: their pairs need {needed} bytes at least, and the export has {found}");
+            return Err(Failure::new(text));
+        }
+        return logged(arguments, Carrier::new(Box::new(target), None));
+    }
     let columns = arguments.geometry;
     let geometry = Geometry::new(columns.data_count, columns.parity_count, CHUNK_BYTES)?;
     let kind = Kind {
@@ -59,16 +70,25 @@ pub fn subject(arguments: &Arguments, scheme: SchemeKind) -> Result<Box<dyn Subj
         }
         Layout::Log => {
             let shadow = (arguments.device != Devices::Memory).then(|| Shadow::new(target.volume_bytes()));
-            let options = Options {
-                sync: arguments.load.sync.of_store(),
-                cache_keys: arguments.cache_keys(),
-                kept_bytes: usize::try_from(arguments.load.cache_records).unwrap_or(usize::MAX),
-                ..Options::default()
-            };
-            let carrier = Carrier::new(target, shadow);
-            Ok(Box::new(Logged::new(carrier, options, arguments.value_bytes(), places)?))
+            logged(arguments, Carrier::new(target, shadow))
         }
     }
+}
+
+fn logged(arguments: &Arguments, carrier: Carrier) -> Result<Box<dyn Subject>, Failure> {
+    let options = Options {
+        sync: arguments.load.sync.of_store(),
+        cache_keys: arguments.cache_keys(),
+        kept_bytes: usize::try_from(arguments.load.cache_records).unwrap_or(usize::MAX),
+        ..Options::default()
+    };
+    Ok(Box::new(Logged::new(carrier, options, arguments.value_bytes(), arguments.places())?))
+}
+
+/// Bytes of the records of all keys.
+fn keys_bytes(arguments: &Arguments) -> u64 {
+    let keys = arguments.load.keys.saturating_add(arguments.inserted_keys());
+    keys.saturating_mul(super::wide(arguments.load.pair_size) + RECORD_BYTES)
 }
 
 /// Bytes of the volume that the pairs need.
@@ -78,9 +98,8 @@ fn volume_bytes(arguments: &Arguments) -> u64 {
         // Beyond the last pair the load writes a stripe to its end.
         Layout::InPlace => (arguments.load.keys + 256).saturating_mul(pair_bytes),
         Layout::Log => {
-            let keys = arguments.load.keys.saturating_add(arguments.inserted_keys());
             // Summaries and what is left of segments take a sixteenth.
-            keys.saturating_mul(pair_bytes + RECORD_BYTES) / arguments.fill * 100 / 15 * 16 + SLACK_BYTES
+            keys_bytes(arguments) / arguments.fill * 100 / 15 * 16 + SLACK_BYTES
         }
     }
 }
