@@ -58,10 +58,39 @@ test_page() {
     'until:document.querySelector("#work-bar").getAttribute("aria-valuenow") > 0' "shot:$pictures/rebuilding.png" \
     "run:'$elastripe' rate '${members[0]}' --rate off" 'until:document.body.dataset.state == "healthy"' \
     'until:document.getElementById("events").innerText.includes("data1 is rebuilt")' \
+    "run:'$elastripe' rate '${members[0]}' --rate 1MiB/s" \
+    "run:'$elastripe' replace '${members[0]}' --device data2 --with '$work/members/next' --file-size 64MiB" \
+    'until:[...document.querySelectorAll(".bay .word")].some((word) => word.innerText.includes("being replaced"))' \
+    'until:document.body.dataset.state == "healthy"' "shot:$pictures/replacing.png" \
+    "run:'$elastripe' rate '${members[0]}' --rate off" "run:'$elastripe' wait '${members[0]}'" \
     "run:kill -STOP $server" 'until:document.body.dataset.link == "lost"' \
     'until:document.getElementById("state-word").innerText.startsWith("Was HEALTHY at")' "shot:$pictures/lost.png" \
     "run:kill -CONT $server" 'until:document.body.dataset.link == "live"' || fail "the page does not show what is so"
   "$look" --phone --size 360x740 --scheme dark "http://$target/" 'until:document.body.dataset.link == "live"' 'wait:2' \
-    "shot:$pictures/phone.png" 'until:document.documentElement.scrollWidth == 360' || fail "the page is wider than a phone"
+    "shot:$pictures/phone.png" 'until:document.documentElement.scrollWidth == 360' tree >"$work/tree" ||
+    fail "the page is wider than a phone"
+  # What a screen reader is told.
+  for words in 'heading.*HEALTHY' 'list.*8 SSDs (6 + 2)' 'list.*2 log devices'; do
+    grep -q "$words" "$work/tree" || fail "nothing like '$words' in the accessibility tree: $(cat "$work/tree")"
+  done
+  stop_server
+  page_of_many "$look" "$target" "$pictures"
+}
+
+# page_of_many BROWSER ADDRESS PICTURES: thirty members, on a screen and on a phone, one of them failed.
+page_of_many() {
+  local look=$1 target=$2 pictures=$3 i
+  members=()
+  for i in $(seq 0 27); do members+=("$work/members/many$i"); done
+  timeout 300 "$elastripe" create --scheme eplog --parity 4 --file-size 16MiB --data "${members[@]}" \
+    --log "$work"/members/manylog{0,1,2,3} >/dev/null
+  members+=("$work"/members/manylog{0,1,2,3})
+  start_server --metrics "$target"
+  "$look" "http://$target/" 'until:document.querySelectorAll(".bay[data-state=healthy]").length == 32' \
+    "run:'$elastripe' fail '${members[0]}' --device data17 --yes" \
+    'until:document.querySelectorAll(".bay[data-state=failed]").length == 1' "shot:$pictures/many.png" \
+    'until:document.documentElement.scrollWidth <= innerWidth' || fail "a page of 32 members"
+  "$look" --phone --size 360x740 "http://$target/" 'until:document.querySelectorAll(".bay[data-state=failed]").length == 1' \
+    "shot:$pictures/many-phone.png" 'until:document.documentElement.scrollWidth == 360' || fail "32 members are wider than a phone"
   stop_server
 }

@@ -475,24 +475,22 @@ fn activity(status: &Status) -> Option<String> {
 }
 
 fn work(status: &Status) -> String {
-    let own = match &status.engine.work {
-        Some(work) => Some(describe_work(work)),
+    let devices = status.devices.iter();
+    let replaced = devices.filter_map(|device| Some((&device.name, device.replacement.as_ref()?)));
+    let mut all: Vec<String> = replaced.map(|(name, by)| describe_replacement(name, by)).collect();
+    match &status.engine.work {
+        Some(work) => all.insert(0, describe_work(work)),
         None if status.scrub_cursor > 0 => {
-            Some("a scrub was interrupted; it goes on when the array is served".to_owned())
+            all.insert(0, "a scrub was interrupted; it goes on when the array is served".to_owned());
         }
-        None => status.engine.rate_limit_bytes_per_s.map(|rate| {
-            format!(
-                "none; rebuild and scrub are limited to {} of each device (`rate --rate off`)",
-                show_rate(rate)
-            )
-        }),
-    };
-    let replaced = status
-        .devices
-        .iter()
-        .filter_map(|device| Some(describe_replacement(&device.name, device.replacement.as_ref()?)));
-    let all: Vec<String> = own.into_iter().chain(replaced).collect();
-    if all.is_empty() { "none".to_owned() } else { all.join("; ") }
+        None if all.is_empty() => all.push("none".to_owned()),
+        None => {}
+    }
+    if let (None, Some(rate)) = (&status.engine.work, status.engine.rate_limit_bytes_per_s) {
+        let rate = show_rate(rate);
+        all.push(format!("rebuild and scrub are limited to {rate} of each device (`rate --rate off`)"));
+    }
+    all.join("; ")
 }
 
 /// A device that becomes what a member is, in a line.
