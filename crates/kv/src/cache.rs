@@ -1,4 +1,5 @@
-//! The object metadata cache (K-06, K-07): where keys are and how large, so that no key is read to know it.
+//! The object metadata cache of the paper's store (K-06, K-07): where keys are and how large, so that no key
+//! is read to know it. The product's is `known.rs`.
 //!
 //! A cuckoo table leads from the hash of a key to a node; a [`Policy`] says which node goes. [`Adaptive`] is
 //! ARC (Megiddo, Modha, FAST 2003): keys seen once and keys seen again have a list each, and ghosts of what
@@ -7,7 +8,6 @@
 use crate::cuckoo::Cuckoo;
 use crate::layout::Kind;
 use crate::numbers::{small, wide};
-use std::hint::black_box;
 
 /// What is known of a key that is there, or was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -203,9 +203,6 @@ struct Node {
     meta: Meta,
 }
 
-/// Memory that a key in the cache of metadata takes at most if it has no more than 32 bytes, with its ghost.
-pub const CACHED_KEY_BYTES: usize = 2 * (size_of::<Node>() + size_of::<Link>() + 10) + 48;
-
 const NOTHING: Meta =
     Meta { address: 0, kind: Kind::Value, seq: 0, until_ms: 0, taken_bytes: 0, value_bytes: 0, id: 0 };
 
@@ -256,18 +253,6 @@ impl Cache {
         self.find(hash, |node| node.hash == hash && *node.key == *key)
     }
 
-    /// The node that a key of this hash probably has.
-    pub(crate) fn first_node(&self, hash: u64) -> Option<u32> {
-        self.find(hash, |_| true)
-    }
-
-    /// Touches a node's key; the address of the record, if the node has a key.
-    pub(crate) fn look_at(&self, node: u32) -> Option<u64> {
-        let node = &self.nodes[small(node)];
-        black_box(node.key.first())?;
-        Some(node.meta.address)
-    }
-
     /// What is known of a key.
     pub(crate) fn get(&mut self, hash: u64, key: &[u8]) -> Option<Meta> {
         let found = self.find_key(hash, key);
@@ -281,15 +266,6 @@ impl Cache {
                 self.miss_count += 1;
                 None
             }
-        }
-    }
-
-    /// Changes what is known of a key, if something is.
-    pub(crate) fn moved(&mut self, hash: u64, key: &[u8], address: u64, seq: u64) {
-        if let Some(node) = self.find_key(hash, key) {
-            let meta = &mut self.nodes[small(node)].meta;
-            meta.address = address;
-            meta.seq = seq;
         }
     }
 
@@ -325,14 +301,6 @@ impl Cache {
         }
     }
 
-    /// Forgets a key.
-    pub(crate) fn remove(&mut self, hash: u64, key: &[u8]) {
-        if let Some(node) = self.find_key(hash, key) {
-            self.table.remove(hash, u64::from(node) + 1);
-            self.drop_node(node);
-        }
-    }
-
     fn drop_node(&mut self, node: u32) {
         self.policy.forget(node);
         let old = std::mem::replace(
@@ -340,12 +308,6 @@ impl Cache {
             Node { hash: 0, key: Box::default(), meta: NOTHING },
         );
         self.key_bytes -= old.key.len();
-    }
-
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        let (hit_count, miss_count) = (self.hit_count, self.miss_count);
-        *self = Self { hit_count, miss_count, ..Self::new(self.capacity) };
     }
 }
 
@@ -367,12 +329,8 @@ mod tests {
             for step in 1..20_000_u64 {
                 let key = random.below(random.clone().below(200) + 1).to_le_bytes();
                 let hash = block::mix(u64::from_le_bytes(key));
-                match random.below(8) {
-                    0 => {
-                        cache.remove(hash, &key);
-                        model.remove(&key);
-                    }
-                    1..4 => {
+                match random.below(7) {
+                    0..3 => {
                         cache.put(hash, &key, meta(step));
                         model.insert(key, step);
                     }

@@ -25,6 +25,7 @@ pub mod fixed;
 pub mod fuzzing;
 mod hash;
 mod kept;
+mod known;
 mod layout;
 mod locks;
 mod log;
@@ -33,7 +34,7 @@ pub mod planted;
 mod slots;
 mod store;
 
-pub use cache::CACHED_KEY_BYTES;
 pub use hash::Secret;
+pub use known::CACHED_KEY_BYTES;
 pub use layout::{Malformed, VolumeShape};
 pub use store::{Create, OpenError, Options, Store, Sync, create, open};

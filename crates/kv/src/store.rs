@@ -33,10 +33,10 @@ pub use recover::{Create, OpenError, create, open};
 
 use crate::ask::{Ask, Figures, Keys, Refused, Told};
 use crate::blocks::{BLOCK_BYTES, Buffer, Ended, Fault, Issued, Request};
-use crate::cache::Cache;
 use crate::cuckoo::Cuckoo;
 use crate::hash::KeyHash;
 use crate::kept::Kept;
+use crate::known::Known;
 use crate::layout::{Geometry, Header};
 use crate::locks::{ByHash, Locks};
 use crate::log::Log;
@@ -197,7 +197,7 @@ pub struct Store {
     header: Header,
     options: Options,
     index: Cuckoo,
-    cache: Cache,
+    cache: Known,
     kept: Kept,
     /// Where the parts of large values are.
     parts: ByHash<u64, Vec<u64>>,

@@ -4,7 +4,7 @@
 //! to the next. One ask after the other waits for each in turn; the same loads of several wait together.
 //! Nothing is decided here: an ask looks again when its turn has come.
 
-use super::Store;
+use super::{HeldBack, Store};
 use crate::ask::Ask;
 use crate::layout::UNIT_BYTES;
 use std::hint::black_box;
@@ -15,20 +15,21 @@ pub(super) const AHEAD: usize = 16;
 impl Store {
     /// Looks at what the next [`AHEAD`] asks will look at.
     pub(super) fn look_ahead(&self) {
-        let asks = self.work.held_back.iter().take(AHEAD);
-        let (mut gets, mut others) = ([0; AHEAD], [0; AHEAD]);
+        let (mut gets, mut others) = ([0; AHEAD], [None; AHEAD]);
         let (mut get_count, mut other_count) = (0, 0);
-        for held in asks {
-            let (list, count) = if matches!(held.ask, Ask::Get { .. }) {
-                (&mut gets, &mut get_count)
+        for held in self.work.held_back.iter().take(AHEAD) {
+            if matches!(held.ask, Ask::Get { .. }) {
+                gets[get_count] = held.hash.main;
+                get_count += 1;
             } else {
-                (&mut others, &mut other_count)
-            };
-            list[*count] = held.hash.main;
-            *count += 1;
+                others[other_count] = Some(held);
+                other_count += 1;
+            }
         }
         self.look_for_gets(&gets[..get_count]);
-        self.look_for_others(&others[..other_count]);
+        if other_count > 1 {
+            self.look_for_others(&others);
+        }
     }
 
     /// A GET goes from the index to the place of the record and to its bytes.
@@ -49,21 +50,14 @@ impl Store {
         }
     }
 
-    /// Others go from the cache's table to the node of the key, and change the index, and what is kept of it.
-    fn look_for_others(&self, hashes: &[u64]) {
-        if hashes.len() < 2 {
-            return;
-        }
-        let mut nodes = [None; AHEAD];
-        for (node, &hash) in nodes.iter_mut().zip(hashes) {
-            *node = self.cache.first_node(hash);
-        }
-        for &hash in hashes {
-            black_box(self.index.candidates(hash).get(0));
+    /// Others go from the cache to the index, which they change, and to what is kept of the record.
+    fn look_for_others(&self, asks: &[Option<&HeldBack>; AHEAD]) {
+        for held in asks.iter().flatten() {
+            black_box(self.index.candidates(held.hash.main).get(0));
         }
         let mut places = [None; AHEAD];
-        for (place, node) in places.iter_mut().zip(&nodes) {
-            *place = node.and_then(|node| self.cache.look_at(node));
+        for (place, held) in places.iter_mut().zip(asks.iter().flatten()) {
+            *place = self.cache.look_at(held.hash.main, held.ask.key());
         }
         for place in places.iter().flatten() {
             black_box(self.kept.find(*place));

@@ -14,10 +14,10 @@ use super::walk::{Walk, Wanted, walk};
 use super::{Course, Marks, Store, Traffic, Work};
 use crate::ask::Figures;
 use crate::blocks::{BLOCK_BYTES, Buffer, Fault, Issued, Medium, Request};
-use crate::cache::Cache;
 use crate::cuckoo::Cuckoo;
 use crate::hash::{KeyHash, Secret};
 use crate::kept::Kept;
+use crate::known::Known;
 use crate::layout::{
     Batch, Durable, Entry, Footer, Geometry, HEADER_PLACES, Header, Kind, Malformed, Table, VolumeShape,
     summary_bytes, table_bytes,
@@ -565,7 +565,7 @@ fn build(found: Found, options: Options) -> Store {
     let mut store = Store {
         options,
         index: Cuckoo::new(),
-        cache: Cache::new(options.cache_keys),
+        cache: Known::new(options.cache_keys),
         kept: Kept::new(options.kept_bytes),
         parts: ByHash::default(),
         slots,
