@@ -12,10 +12,14 @@ test_prometheus() {
   local tool
   for tool in prometheus promtool curl; do command -v $tool >/dev/null || skip "no $tool (apt-get install prometheus curl)"; done
   promtool test rules "$repo/contrib/prometheus/elastripe.test.yml" || fail "the alert rules"
+  promtool check rules "$repo/contrib/prometheus/elastripe.rules.yml" || fail "the alert rules"
   make_array eplog 64MiB
   local target=127.0.0.1:$((20000 + RANDOM % 10000))
   prometheus=127.0.0.1:$((30000 + RANDOM % 10000))
   start_server --metrics "$target"
+  # It reads the older format, in which a counter's help has its whole name; the rest of its complaints count.
+  curl -s "http://$target/metrics" >"$work/metrics" && tail -n 1 "$work/metrics" | grep -q '^# EOF' || fail "no metrics"
+  promtool check metrics <"$work/metrics" 2>&1 | grep -v '_total no help text$' && fail "promtool complains of the metrics"
   cat >"$work/prometheus.yml" <<END
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 rule_files: ["$repo/contrib/prometheus/elastripe.rules.yml"]
