@@ -312,7 +312,7 @@ impl Cache {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use block::{Random, SplitMix};
     use std::collections::HashMap;
@@ -348,24 +348,28 @@ mod tests {
         }
     }
 
-    /// A scan that comes once must not drive out what comes again and again; with LRU it does.
+    /// A scan that comes once must not drive out what comes again and again; with LRU it does. `ask` looks
+    /// for a key in a cache of 100, puts it there if it is not, and says whether it was.
+    pub(crate) fn outlives_a_scan(mut ask: impl FnMut(u64) -> bool) {
+        for _ in 0..3 {
+            (0..50).for_each(|number| _ = ask(number));
+        }
+        (1000..2000).for_each(|number| _ = ask(number));
+        let hits = (0..50).filter(|number| ask(*number)).count();
+        assert!(hits >= 45, "{hits} of 50");
+    }
+
     #[test]
     fn a_scan_does_not_drive_out_what_is_used_again() {
         let mut cache = Cache::new(100);
-        let ask = |cache: &mut Cache, number: u64| {
+        outlives_a_scan(|number| {
             let (key, hash) = (number.to_le_bytes(), block::mix(number));
             let hit = cache.get(hash, &key).is_some();
             if !hit {
                 cache.put(hash, &key, meta(number));
             }
             hit
-        };
-        for _ in 0..3 {
-            (0..50).for_each(|number| _ = ask(&mut cache, number));
-        }
-        (1000..2000).for_each(|number| _ = ask(&mut cache, number));
-        let hits = (0..50).filter(|number| ask(&mut cache, *number)).count();
-        assert!(hits >= 45, "{hits} of 50");
+        });
     }
 
     #[test]

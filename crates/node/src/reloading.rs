@@ -6,6 +6,8 @@ use std::fmt;
 
 /// What was read.
 pub struct Reread {
+    /// What of it may change, in words.
+    pub what: &'static str,
     /// Who may come in by TCP, and how; certificates were read from their files.
     pub rules: Rules,
     /// Limit of rebuild and scrub, in bytes per second of each device.
@@ -52,18 +54,22 @@ impl Reloading {
                 false => Err("whether connections are encrypted changes at the next start only".to_owned()),
             }
         });
-        let Reread { rules, rebuild_rate, later } = match read {
+        let Reread { what, rules, rebuild_rate, later } = match read {
             Ok(read) => read,
             Err(why) => {
                 return log_as(Level::Error, &format!("SIGHUP: everything stays as it was: {why}"));
             }
         };
+        if rules.admit_all() && !self.guard.rules().admit_all() {
+            let text = "SIGHUP: from now on nobody who comes by TCP is turned away: neither --allow nor --tls-client-ca is given";
+            log_as(Level::Warning, text);
+        }
         self.guard.replace(rules);
         // An operator may have set another one since; that counts until this one changes.
         if rebuild_rate != self.rebuild_rate {
             (self.rebuild_rate, self.new_rate) = (rebuild_rate, Some(rebuild_rate));
         }
-        let mut text = "SIGHUP: certificates, --allow and --rebuild-rate were read again".to_owned();
+        let mut text = format!("SIGHUP: {what} were read again");
         if !later.is_empty() {
             text += &format!("; at the next start: {}", later.join(", "));
         }

@@ -23,7 +23,7 @@ use crate::sockets::Sockets;
 use crate::steward::{Opening, Reins, Steward};
 use crate::ublk::Disk;
 use crate::volume::Use;
-use front::{Protocol, Rules, Server, ServerOptions, Summary, Tls};
+use front::{Protocol, Rules, Server, ServerOptions, Summary};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -331,8 +331,7 @@ fn uri_of(address: &Address, rules: &Rules) -> String {
 
 /// Says so where whoever reaches a TCP address from outside may read and write.
 fn warn_of_openness(bound: SocketAddr, rules: &Rules) {
-    let knows_clients = rules.tls.as_ref().is_some_and(Tls::knows_clients);
-    if bound.ip().to_canonical().is_loopback() || knows_clients || !rules.allowed.is_empty() {
+    if bound.ip().to_canonical().is_loopback() || !rules.admit_all() {
         return;
     }
     let whence = if bound.ip().is_unspecified() { "every address of this machine" } else { "it" };

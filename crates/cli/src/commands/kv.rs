@@ -196,7 +196,7 @@ fn reloading(arguments: &Arguments, guard: &Guard) -> Reloading {
     let (guards, rate) = (arguments.guards.clone(), arguments.whole.background.rebuild_rate());
     let again = move || {
         let rules = guards.rules().map_err(|failure| failure.to_string())?;
-        Ok(Reread { rules, rebuild_rate: rate, later: Vec::new() })
+        Ok(Reread { what: "certificates", rules, rebuild_rate: rate, later: Vec::new() })
     };
     Reloading::new(guard, rate, Box::new(again))
 }

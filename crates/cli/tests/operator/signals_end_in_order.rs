@@ -110,3 +110,21 @@ fn what_may_change_in_service_is_read_again_from_the_array_s_file() {
     until("the limit is gone", || limit().is_none());
     server.stop().ok();
 }
+
+/// A list that is taken out of the file opens the door; the log says so.
+#[test]
+fn a_guard_that_turns_nobody_away_any_more_is_warned_of() {
+    if is_hup_ignored() {
+        return;
+    }
+    let rig = Rig::with_array();
+    rig.run(&["scan", ".", "--write"]).ok();
+    let file = rig.path("etc/tank.toml");
+    let before = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{before}allow = [\"10.0.0.0/8\"]\n")).unwrap();
+    let mut server = rig.serve_at("tcp:127.0.0.1:0", &["tank"], &[]);
+    std::fs::write(&file, before).unwrap();
+    server.signal("HUP");
+    server.await_log("nobody who comes by TCP is turned away");
+    server.stop().ok();
+}

@@ -67,6 +67,13 @@ pub struct Rules {
     pub allowed: Vec<Network>,
 }
 
+impl Rules {
+    /// Whether they turn nobody away: neither a certificate is asked for nor the network looked at.
+    pub fn admit_all(&self) -> bool {
+        self.allowed.is_empty() && !self.tls.as_ref().is_some_and(Tls::knows_clients)
+    }
+}
+
 /// Asks whoever comes by TCP. Its clones go by the same rules, also when these are replaced.
 #[derive(Clone, Debug, Default)]
 pub struct Guard(Arc<Mutex<Arc<Rules>>>);

@@ -35,7 +35,7 @@ const SLACK_BYTES: u64 = 48 << 20;
 pub fn subject(arguments: &Arguments, scheme: SchemeKind) -> Result<Box<dyn Subject>, Failure> {
     if let Some(uri) = &arguments.nbd {
         let target = NbdTarget::connect(uri)?;
-        let (found, needed) = (target.volume_bytes(), keys_bytes(arguments) / 75 * 80);
+        let (found, needed) = (target.volume_bytes(), with_summaries(keys_bytes(arguments)));
         if found < needed {
             let text =
                 format!("--keys: their pairs need {needed} bytes at least, and the export has {found}");
@@ -91,16 +91,18 @@ fn keys_bytes(arguments: &Arguments) -> u64 {
     keys.saturating_mul(super::wide(arguments.load.pair_size) + RECORD_BYTES)
 }
 
+/// Records with what belongs to them: summaries and what is left of segments take a sixteenth.
+fn with_summaries(bytes: u64) -> u64 {
+    bytes / 15 * 16
+}
+
 /// Bytes of the volume that the pairs need.
 fn volume_bytes(arguments: &Arguments) -> u64 {
     let pair_bytes = super::wide(arguments.load.pair_size);
     match arguments.layout {
         // Beyond the last pair the load writes a stripe to its end.
         Layout::InPlace => (arguments.load.keys + 256).saturating_mul(pair_bytes),
-        Layout::Log => {
-            // Summaries and what is left of segments take a sixteenth.
-            keys_bytes(arguments) / arguments.fill * 100 / 15 * 16 + SLACK_BYTES
-        }
+        Layout::Log => with_summaries(keys_bytes(arguments) / arguments.fill * 100) + SLACK_BYTES,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::serve::{Address, Service, absolute, begin, end, escape, register, uri
 use crate::signals::Signals;
 use crate::steward::{Opening, Reins, Steward};
 use crate::units::show_size;
-use front::{Flow, Hooks as _, Interest, Tls, Volume};
+use front::{Flow, Hooks as _, Interest, Volume};
 use kv::ask::Keys as _;
 use kv::blocks::{BLOCK_BYTES, Buffer, Issued, Medium, Request};
 use kv::{Create, Options, Secret, Store, VolumeShape};
@@ -78,8 +78,7 @@ impl KeyEndpoints {
                 }
                 Address::Tcp(address) => {
                     let bound = server.listen_tcp(address, guard.clone())?;
-                    let knows_clients = rules.tls.as_ref().is_some_and(Tls::knows_clients);
-                    if !has_password && !knows_clients && rules.allowed.is_empty() && !bound.ip().is_loopback() {
+                    if !has_password && rules.admit_all() && !bound.ip().is_loopback() {
                         log_as(
                             Level::Warning,
                             &format!(

@@ -102,7 +102,8 @@ pub fn reloading(arguments: &Arguments, guard: &Guard) -> Result<Reloading, Fail
         later.sort();
         later.dedup();
         let rules = whole.clients.guards.rules().map_err(failed)?;
-        Ok(Reread { rules, rebuild_rate: whole.whole.background.rebuild_rate(), later })
+        let what = "certificates, --allow and --rebuild-rate";
+        Ok(Reread { what, rules, rebuild_rate: whole.whole.background.rebuild_rate(), later })
     };
     Ok(Reloading::new(guard, rebuild_rate, Box::new(read)))
 }
