@@ -496,13 +496,16 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>, mut cut: Cut) -> Array
     config
 }
 
-/// As few units as garbage collection needs, or a few more.
+/// As few units as garbage collection needs, or some more.
 fn draw_units(rng: &mut Rng, config: &mut ArrayConfig) {
     config.chunks_per_device = 0;
     while config.stripes_max() < config.stripe_count {
         config.chunks_per_device += config.unit_rows;
     }
     config.chunks_per_device += rng.pick(&[0, 0, 1, 9, 30]);
+    // With more of them larger writes are not torn. Worlds that get none stay what they were.
+    let more = rng.clone().fork().fork().pick(&[0, 0, 0, 0, 12, 24]);
+    config.chunks_per_device += more * config.unit_rows;
 }
 
 /// Any options that elastic schemes may be run with.

@@ -91,7 +91,7 @@ fn members(logs: bool) -> Vec<&'static str> {
 }
 
 fn create(rig: &Rig, scheme: &str, logs: bool, options: &[&str]) {
-    let mut args = vec!["create", "--scheme", scheme, "--parity", "1", "--file-size", "48MiB", "--data"];
+    let mut args = vec!["create", "--scheme", scheme, "--parity", "1", "--file-size", "96MiB", "--data"];
     args.extend(MEMBERS);
     args.extend(if logs { &["--log", "l0"][..] } else { &[] });
     args.extend(["--chunk-size", "4KiB"]);
@@ -111,6 +111,8 @@ fn a_killed_server_leaves_every_block_whole() {
             Blocks { newest: [[0; BLOCKS as usize]; SIZES.len()], sequence: 0, random: rounds ^ 0x5eed };
         for round in 0..rounds {
             let server = Watched::serve(&rig, &members(logs), if round % 2 == 1 { options } else { &[] });
+            let promised = rig.status(&members(logs))["untorn_bytes"].as_u64().unwrap();
+            assert!(promised >= SIZES[1].0.into(), "{scheme} promises {promised} bytes");
             let mut client = Nbd::connect(&rig.path("nbd"), LIMIT);
             if round > 0 {
                 check(&mut client, &blocks, &format!("{scheme}, after kill {round}"));

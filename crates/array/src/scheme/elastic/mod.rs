@@ -245,7 +245,8 @@ impl Scheme for Elastic {
     fn holds_bundle(&self, store: &Store, chunks: u64) -> bool {
         usize::try_from(chunks).is_ok_and(|chunks| {
             let classes = self.units.class_count().min(chunks);
-            self.units.can_have_rows(chunks / store.config.geometry.data_count() + classes)
+            let rows = chunks / store.config.geometry.data_count() + classes;
+            self.units.can_have_rows(&store.config, rows)
         })
     }
 

@@ -113,7 +113,7 @@ impl OpenStripes {
     }
 
     /// Stripes whose parity lies before a position of the log are to be closed.
-    fn close_before(&mut self, log: &LogRing, position: u64) {
+    pub fn close_before(&mut self, log: &LogRing, position: u64) {
         let old = |open: &&mut OpenStripe| !open.block.is_none() && log.position_of(open.block) < position;
         self.list.iter_mut().filter(old).for_each(|open| open.closing = true);
     }

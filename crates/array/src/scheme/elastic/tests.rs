@@ -16,6 +16,8 @@ use format::{
 };
 use placement::{Class, GcGroup, GcThreshold, GcWrite, PlacementKind, Tuning};
 
+mod holes;
+
 const CHUNK: u32 = 4096;
 
 struct Bench {
@@ -29,12 +31,12 @@ impl Bench {
     /// An array with as few units as garbage collection can do with; column c of row r is on device (r + c)
     /// mod n.
     fn new(k: usize, m: usize, unit_rows: u32, stripes: u32, options: &SchemeOptions) -> Self {
-        Self::with_logs(0, (k, m), unit_rows, stripes, options)
+        Self::with_more((0, 0), (k, m), unit_rows, stripes, options)
     }
 
-    /// The same with so many log devices.
-    fn with_logs(
-        logs: usize,
+    /// The same with so many log devices, and so many more units.
+    fn with_more(
+        (logs, more): (usize, u32),
         (k, m): (usize, usize),
         unit_rows: u32,
         stripes: u32,
@@ -50,9 +52,9 @@ impl Bench {
             unit_rows: Some(unit_rows),
         };
         let mut config = plan_config(&create, 16 << 20, 4 << 20, logs).expect("fits");
-        let units = stripes.div_ceil(unit_rows - 1) + UNITS_SPARE as u32;
+        let units = stripes.div_ceil(unit_rows - 1) + UNITS_SPARE as u32 + more;
         (config.chunks_per_device, config.stripe_count) = (units * unit_rows, stripes.into());
-        config.validate().expect("as few units as there must be");
+        config.validate().expect("as many units as there must be");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + m + logs];
         let store = Store::new(config).expect("valid");
         let mut scheme = Elastic::new(&store);
@@ -66,6 +68,10 @@ impl Bench {
     }
 
     fn plan(&mut self, lcns: &[u64]) -> (Plan, usize) {
+        self.plan_into(Plan::default(), lcns)
+    }
+
+    fn plan_into(&mut self, mut plan: Plan, lcns: &[u64]) -> (Plan, usize) {
         let mut writes = Vec::new();
         for &lcn in lcns {
             self.scheme.begin_write(Lba::new(lcn * 8), 8);
@@ -81,7 +87,7 @@ impl Bench {
                 order: 0,
             });
         }
-        let (mut plan, mut refused) = (Plan::default(), Vec::new());
+        let mut refused = Vec::new();
         let pool = &mut self.pool;
         self.scheme.plan_writes(&mut self.store, &self.health, pool, &mut writes, &mut refused, &mut plan);
         writes.iter().chain(&refused).for_each(|write| self.pool.free(write.slot));
@@ -386,49 +392,6 @@ impl Bench {
     }
 }
 
-/// A crash may leave many units with a hole, where a record did not become durable. Full units may all be too
-/// valid to be collected then, while more classes than before want a free unit each.
-#[test]
-fn units_left_partly_written_by_a_crash_are_filled_although_few_are_free() {
-    let mut bench = Bench::new(2, 1, 4, 60, &SchemeOptions::default());
-    for lcn in (0..120).step_by(2) {
-        bench.write(&[lcn, lcn + 1]);
-    }
-    // One chunk is written over and over; the first record of each unit is lost.
-    loop {
-        let (plan, refused) = bench.plan(&[7]);
-        if refused > 0 {
-            break;
-        }
-        if !stripe_of(&plan, 0).row().is_multiple_of(4) {
-            bench.carry_out(plan);
-        }
-    }
-    bench.store.freed.clear();
-    bench.scheme.settle_units(&bench.store);
-    let mut claimed = bench.store.nothing_claimed();
-    bench.scheme.claim_space(&bench.store, &mut claimed).expect("no row twice");
-    bench.store.adopt(claimed).expect("they are in memory");
-    let options = SchemeOptions { placement: Some(PlacementKind::SepBit), ..SchemeOptions::default() };
-    bench.scheme.configure(&bench.store, &options);
-    assert!(bench.scheme.units.is_short() && bench.collect().is_none(), "nothing gains a row");
-    for write in 0..400 {
-        for steps in 0.. {
-            assert!(steps < 100, "write {write}: collection gains nothing");
-            let (plan, refused) = bench.plan(&[write * 17 % 120]);
-            bench.carry_out(plan);
-            if refused == 0 {
-                break;
-            }
-            match bench.collect() {
-                Some(plan) => _ = bench.carry_out(plan),
-                None => assert!(!bench.store.freed.is_empty(), "write {write}: stuck"),
-            }
-            bench.release();
-        }
-    }
-}
-
 /// Users write one class; collection separates by number.
 struct ByNumber;
 
@@ -582,7 +545,7 @@ fn records_that_do_not_fit_are_refused() {
 
 /// An array with log devices whose row 0 is open and has one chunk.
 fn with_an_open_stripe() -> Bench {
-    let mut bench = Bench::with_logs(1, (2, 1), 2, 4, &SchemeOptions::default());
+    let mut bench = Bench::with_more((1, 0), (2, 1), 2, 4, &SchemeOptions::default());
     bench.write(&[0]);
     bench
 }

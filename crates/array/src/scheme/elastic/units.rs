@@ -9,7 +9,7 @@ use crate::planted::{Planted, planted};
 use crate::space::RowLease;
 use crate::store::Store;
 use block::{ChunkAddr, ChunkIndex, DevIndex};
-use format::{ArrayConfig, UNITS_SPARE};
+use format::ArrayConfig;
 use placement::{Class, GcThreshold, UnitId, UnitStamp, UnitState};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -280,11 +280,16 @@ impl Units {
         has
     }
 
-    /// Whether users can take so many rows at once when all is collected. Where nothing may be gained by
-    /// collection although users are short of units, so many are partly written, with a row left at least,
-    /// that together with what is free and what is being filled they are more than [`UNITS_SPARE`].
-    pub fn can_have_rows(&self, rows: usize) -> bool {
-        u64::try_from(rows + 2 * self.classes).is_ok_and(|units| units < UNITS_SPARE)
+    /// Whether users can take so many rows at once when all is collected. A full unit that collection gains
+    /// no row from holds more than the data of one row less than it has, so where nothing may be gained, so
+    /// many units are free, being filled, or partly written with a row left at least, as the volume leaves:
+    /// [`UNITS_SPARE`] or more. Of these each class has one being filled, and one is kept free for it.
+    ///
+    /// [`UNITS_SPARE`]: format::UNITS_SPARE
+    pub fn can_have_rows(&self, config: &ArrayConfig, rows: usize) -> bool {
+        let full = config.stripe_count / u64::from(config.unit_rows - 1).max(1);
+        let not_full = u64::from(config.chunks_per_device / config.unit_rows).saturating_sub(full);
+        u64::try_from(rows + 2 * self.classes).is_ok_and(|units| units < not_full)
     }
 
     fn free_rows(&self, store: &Store, unit: u32) -> usize {

@@ -62,14 +62,22 @@ impl Elastic {
         self.scratch = scratch;
     }
 
-    /// Whether there is room for all of a batch. If it lacks rows, collection is told.
+    /// Whether there is room for all of a batch. If it lacks rows, collection is told; and where collection
+    /// has nothing to gain, open stripes are closed, as a unit is full, and may be collected, without them.
     fn have_room(&mut self, store: &Store, pool: &Pool, writes: &[ChunkWrite]) -> bool {
         let geometry = store.config.geometry;
         let mut rows = [0usize; CLASSES_MAX];
         writes.iter().for_each(|write| rows[usize::from(write.class)] += 1);
         rows.iter_mut().for_each(|chunks| *chunks = chunks.div_ceil(geometry.data_count()));
         let slots = rows.iter().sum::<usize>() * geometry.parity_count();
-        pool.free_count() >= slots + store.slots_kept_by_writes() && self.units.have_rows(store, &rows)
+        if pool.free_count() < slots + store.slots_kept_by_writes() {
+            return false;
+        }
+        let has_rows = self.units.have_rows(store, &rows);
+        if !has_rows && !self.units.can_gain() {
+            self.open.close_before(&store.log, store.log.head());
+        }
+        has_rows
     }
 
     /// Plans what a batch has of a class, in order; returns how many writes have room.
