@@ -247,6 +247,8 @@ planted!(
     CacheLeavesOneByOne,
     /// The parts of a write that must not be torn are planned as each has room.
     PlanPartOfUntorn,
+    /// A write that is not torn may be as large as the options say, however many rows are left for it.
+    PromiseRowsBeyond,
     /// A request that several shards carry out is answered when the first has.
     #[cfg(feature = "planted-bugs")]
     FanAnswersFirst,

@@ -23,9 +23,14 @@ use block::{Interleave, Share};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
-/// What [`flag`] stands on.
+/// What [`flag`], [`lane`] and [`landing`] stand on, by names that a model checker can give to others.
 mod atomics {
     pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};
+}
+
+/// See [`atomics`].
+mod queue {
+    pub(super) use rtrb::{Consumer, Producer, PushError, RingBuffer};
 }
 
 /// Requests under way between two threads at most; more wait on the side of the sockets.

@@ -1,44 +1,15 @@
 //! Once warm, requests are carried out without a heap allocation.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod counting;
+
+use counting::allocations as allocations_so_far;
 use front::Export;
 use front::memory::MemoryVolume;
 use front::nbd::wire::{self, Command, RequestHeader, option};
 use front::nbd::{Connection, Encryption};
 use front::{ConnectionId, Context, Desk, Done, Limits, Session as _};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::io::IoSlice;
-
-struct Counting;
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-// SAFETY: every call goes to the system allocator unchanged; counting touches only a thread-local integer
-// without a destructor, which neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.set(COUNT.get() + 1);
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system allocator.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: as above; the memory came from the system allocator.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        COUNT.set(COUNT.get() + 1);
-        // SAFETY: as above.
-        unsafe { System.realloc(memory, layout, new_size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// A batch of 32 requests of all kinds, some of several chunks.
 fn batch() -> Vec<u8> {
@@ -78,7 +49,7 @@ fn steady_state_allocates_nothing() {
     let mut done: Vec<Done> = Vec::new();
     let mut allocations = Vec::with_capacity(10);
     for (round, input) in std::iter::once(&hello).chain([&requests; 8]).enumerate() {
-        let before = COUNT.get();
+        let before = allocations_so_far();
         let mut used = 0;
         while used < input.len() || desk.requests_open() > 0 || !connection.output().is_empty() {
             let cx = &mut Context { volume: &mut volume, desk: &mut desk };
@@ -93,7 +64,7 @@ fn steady_state_allocates_nothing() {
             connection.sent(sent, cx);
         }
         if round > 4 {
-            allocations.push(COUNT.get() - before);
+            allocations.push(allocations_so_far() - before);
         }
     }
     assert_eq!(allocations, [0, 0, 0, 0]);

@@ -50,11 +50,16 @@ fn worlds_for(bug: Planted) -> Pinned {
         | Planted::FrameOverItself
         | Planted::PositionBeforeFlush
         | Planted::GrowLeavesRows
+        | Planted::PromiseRowsBeyond
         | Planted::PatrolSkipsJournal => SchemeKind::Elastic,
         Planted::DurableBeforeFence => SchemeKind::Was,
         _ => SchemeKind::Eplog,
     };
-    let scarce = (bug == Planted::CheckpointUnsealed).then_some(Scarce::Stripes);
+    let scarce = match bug {
+        Planted::CheckpointUnsealed => Some(Scarce::Stripes),
+        Planted::PromiseRowsBeyond => Some(Scarce::Space),
+        _ => None,
+    };
     let blackouts = matches!(
         bug,
         Planted::DurableBeforeFence

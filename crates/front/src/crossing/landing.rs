@@ -1,7 +1,7 @@
 //! The side of the volume.
 
+use super::queue::{Consumer, Producer, PushError};
 use super::{Answer, Ask, Bell, ExtentsAsk};
-use rtrb::{Consumer, Producer, PushError};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};

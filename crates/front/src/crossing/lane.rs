@@ -1,8 +1,8 @@
 //! What leads from a thread of sockets to a thread that runs shards, and back.
 
+use super::queue::{Consumer, Producer, PushError, RingBuffer};
 use super::{Answer, Ask, Bell, ExtentsAsk, Landing, QUEUE_LENGTH};
 use block::Share;
-use rtrb::{Consumer, Producer, PushError, RingBuffer};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};

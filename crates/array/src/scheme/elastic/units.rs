@@ -290,6 +290,7 @@ impl Units {
         let full = config.stripe_count / u64::from(config.unit_rows - 1).max(1);
         let not_full = u64::from(config.chunks_per_device / config.unit_rows).saturating_sub(full);
         u64::try_from(rows + 2 * self.classes).is_ok_and(|units| units < not_full)
+            || planted(Planted::PromiseRowsBeyond)
     }
 
     fn free_rows(&self, store: &Store, unit: u32) -> usize {
