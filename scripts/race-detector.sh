@@ -1,14 +1,21 @@
 #!/usr/bin/env bash
-# A race detector's word on what crosses threads: the tests of the queues, then the shipped program serving an array of two
-# shards, each on a thread of its own, to clients on two threads of sockets, while fio writes, reads and verifies through
-# four connections and an operator asks for the status, takes a member out of service and has it rebuilt. Thread
-# sanitizer, with an instrumented standard library: takes the nightly toolchain with its source (rustup toolchain install
-# nightly --component rust-src). Not part of `make test`, which asks for the stable toolchain alone.
+# A race detector's word on what crosses threads: the queues under Miri, in 32 schedules, and under thread sanitizer with
+# the tests of what leads to them; then the shipped program serving an array of two shards, each on a thread of its own, to
+# clients on two threads of sockets, while fio writes, reads and verifies through four connections and an operator asks for
+# the status, takes a member out of service and has it rebuilt, with an instrumented standard library. Takes the nightly
+# toolchain with two components (rustup toolchain install nightly --component rust-src miri). Not part of `make test`,
+# which asks for the stable toolchain alone.
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
 cd "$repo"
 target=x86_64-unknown-linux-gnu
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$repo/target}/race-detector
+
+cargo +nightly miri --version >/dev/null ||
+  { echo "race-detector.sh: no Miri: rustup component add miri --toolchain nightly" >&2; exit 1; }
+MIRIFLAGS="-Zmiri-many-seeds=0..32 -Zmiri-disable-isolation" \
+  cargo +nightly miri test -q -p elastripe-front --lib what_crosses_is_whole_and_comes_back
+
 export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"
 export TSAN_OPTIONS="halt_on_error=1 exitcode=66"
 cargo=(cargo +nightly)

@@ -4,22 +4,25 @@
 //!
 //! ```text
 //! fronts compare [--seconds N] [--rounds N] [--depth N]     needs fio
-//! fronts serve DIRECTORY [--devices null|memory]            memory is what nbd-ratio.sh sets beside nbdkit's
+//! fronts serve DIRECTORY [--devices null|memory] [--threads N]
 //! fronts write DIRECTORY [--seconds N] [--depth N]          vhost-user-blk alone, of a server that runs
 //! ```
+//! Memory is what `nbd-ratio.sh` sets beside nbdkit's; with several threads there are as many shards.
 
 use array::{Array, CreateOptions, DiscardPolicy, EngineOptions, NewArray, arrange, create, plan_config};
 use blkio::{Blkio, Completion, ReqFlags};
-use block::{DevIndex, DeviceSet, Geometry};
+use block::{DevIndex, DeviceSet, Geometry, Interleave};
 use device::{MemorySet, NullOptions, NullSet};
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
-use front::{NoHooks, Protocol, Server, ServerOptions};
+use front::{Bell, NoHooks, Protocol, RemoteVolume, Server, ServerOptions, Shape, Size, Volume as _};
+use node::running::Room;
 use node::volume::{Clock, ServedShard, Use};
 use std::error::Error;
 use std::mem::MaybeUninit;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -29,15 +32,22 @@ const SIZE_BYTES: u64 = 512 << 20;
 
 const MAIN_BYTES: u64 = 192 << 20;
 const LOG_BYTES: u64 = 256 << 20;
-/// Six and two devices, and two log devices.
-const SIZES: [u64; 10] = {
-    let mut sizes = [MAIN_BYTES; 10];
-    (sizes[8], sizes[9]) = (LOG_BYTES, LOG_BYTES);
+/// Six and two devices, and two log devices, of one of so many shards.
+fn sizes(shards: u64) -> [u64; 10] {
+    let mut sizes = [MAIN_BYTES / shards; 10];
+    (sizes[8], sizes[9]) = (LOG_BYTES / shards, LOG_BYTES / shards);
     sizes
-};
+}
 
-/// An array of 6+2 devices and two log devices.
-fn volume<D: DeviceSet>(mut devices: D, name: &str) -> Outcome<ServedShard<D>> {
+/// Members in the memory of this process; no page fault falls into what is measured.
+fn memory(shards: u64) -> Outcome<MemorySet> {
+    let mut devices = MemorySet::new(&sizes(shards))?;
+    (0..10).for_each(|dev| devices.bytes_mut(DevIndex::new(dev)).fill(0));
+    Ok(devices)
+}
+
+/// An array of 6+2 devices and two log devices, one of so many shards.
+fn volume<D: DeviceSet>(mut devices: D, name: &str, shards: u64) -> Outcome<ServedShard<D>> {
     let options = CreateOptions {
         scheme: SchemeKind::Eplog,
         code: CodeKind::Cauchy,
@@ -47,7 +57,7 @@ fn volume<D: DeviceSet>(mut devices: D, name: &str) -> Outcome<ServedShard<D>> {
         reserve_permille: 150,
         unit_rows: None,
     };
-    let config = plan_config(&options, MAIN_BYTES, LOG_BYTES, 2)?;
+    let config = plan_config(&options, MAIN_BYTES / shards, LOG_BYTES / shards, 2)?;
     let new = NewArray { uuid: ArrayUuid::new([7; 16]), name: name.into(), nonce: 1, created_unix_s: 0 };
     create(&mut devices, config, &new)?;
     let mut found = Vec::new();
@@ -68,20 +78,49 @@ fn serve(directory: &Path, arguments: &[String]) -> Outcome<()> {
     let mut server = Server::new(ServerOptions::default());
     server.listen_unix(Protocol::VhostUserBlk, &directory.join("disk"))?;
     server.listen_unix(Protocol::Nbd, &directory.join("nbd"))?;
-    match text(arguments, "--devices").unwrap_or("null") {
-        "null" => {
+    match (text(arguments, "--devices").unwrap_or("null"), number(arguments, "--threads", 1)?) {
+        ("null", 1) => {
             let options = NullOptions { zero_reads: true, keep_metadata: true };
-            server.run(&mut volume(NullSet::new(&SIZES, options), "null")?, &mut NoHooks)?;
+            server.run(&mut volume(NullSet::new(&sizes(1), options), "null", 1)?, &mut NoHooks)?;
         }
-        "memory" => {
-            let mut devices = MemorySet::new(&SIZES)?;
-            // No page fault falls into what is measured.
-            (0..10).for_each(|dev| devices.bytes_mut(DevIndex::new(dev)).fill(0));
-            server.run(&mut volume(devices, "memory")?, &mut NoHooks)?;
+        ("memory", 1) => _ = server.run(&mut volume(memory(1)?, "memory", 1)?, &mut NoHooks)?,
+        ("memory", threads) => _ = server.run(&mut on_threads(threads)?, &mut NoHooks)?,
+        (other, _) => {
+            return Err(
+                format!("--devices: found {other:?}, expected null or memory (threads: memory)").into()
+            );
         }
-        other => return Err(format!("--devices: found {other:?}, expected null or memory").into()),
     }
     Ok(())
+}
+
+/// A volume of so many shards, each on a thread of its own, as `serve --shards N --threads N` has them.
+fn on_threads(threads: u64) -> Outcome<RemoteVolume> {
+    let shards = (0..threads).map(|_| volume(memory(threads)?, "memory", threads));
+    let shards = shards.collect::<Outcome<Vec<_>>>()?;
+    let count = u16::try_from(threads)?;
+    let unit_bytes = 1 << 20;
+    let shard_bytes = shards[0].size_bytes() / unit_bytes * unit_bytes;
+    let map = Interleave::new(count, unit_bytes, shard_bytes);
+    let untorn_bytes = shards[0].untorn_bytes();
+    let shape = Shape { map, chunk_bytes: BLOCK, untorn_bytes, read_only: false };
+    let mut remote = RemoteVolume::new(shape, Arc::new(Size::new(map.volume_bytes())))?;
+    for (number, shard) in shards.into_iter().enumerate() {
+        let bell = Arc::new(Bell::new()?);
+        let landing = remote.connect([number], &bell);
+        let mut room = Room::new(vec![shard], (number, usize::from(count)), bell)?;
+        room.open(landing);
+        std::thread::spawn(move || {
+            loop {
+                room.drive();
+                match room.idle_for() {
+                    Some(0) => {}
+                    idle_ns => room.sleep(idle_ns).expect("events can be waited for"),
+                }
+            }
+        });
+    }
+    Ok(remote)
 }
 
 /// Random writes over vhost-user-blk, so many per second.
@@ -201,7 +240,7 @@ fn main() -> Outcome<()> {
         (Some("write"), Some(directory)) => write(Path::new(directory), &arguments),
         (Some("compare"), _) => compare(&arguments),
         _ => Err("expected: fronts compare [--seconds N] [--rounds N] [--depth N] | \
-                  serve DIRECTORY [--devices null|memory] | \
+                  serve DIRECTORY [--devices null|memory] [--threads N] | \
                   write DIRECTORY [--seconds N] [--depth N]"
             .into()),
     }

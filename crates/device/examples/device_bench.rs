@@ -42,8 +42,23 @@ impl Load {
     }
 }
 
-/// Keeps `load.depth` operations in flight for `duration`; answers operations per second.
-fn run(set: &mut dyn DeviceSet, pool: &mut Pool, load: Load, duration: Duration) -> f64 {
+/// What a run found.
+struct Found {
+    ops_per_second: f64,
+    /// Of all threads of this process, those of the kernel's that work for its ring included.
+    cpu_us_per_op: f64,
+}
+
+/// Ticks of processor time that this process has used, a hundred in a second.
+fn cpu_ticks() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = text.rsplit(')').next().unwrap_or_default();
+    after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
+}
+
+/// Keeps `load.depth` operations in flight for `duration`.
+fn run(set: &mut dyn DeviceSet, pool: &mut Pool, load: Load, duration: Duration) -> Found {
+    let ticks_before = cpu_ticks();
     let mut random = SplitMix::new(SEED);
     let slots: Vec<Slot> = (0..load.depth).map(|_| pool.alloc().expect("a slot for each")).collect();
     let mut idle: Vec<usize> = (0..slots.len()).collect(); // a place in `slots` is a tag
@@ -80,12 +95,19 @@ fn run(set: &mut dyn DeviceSet, pool: &mut Pool, load: Load, duration: Duration)
         going = begin.elapsed() < duration;
     }
     slots.into_iter().for_each(|slot| pool.free(slot));
-    ended as f64 / begin.elapsed().as_secs_f64()
+    Found {
+        ops_per_second: ended as f64 / begin.elapsed().as_secs_f64(),
+        cpu_us_per_op: (cpu_ticks() - ticks_before) as f64 * 1e4 / ended as f64,
+    }
 }
 
-fn report(name: &str, ops_per_second: f64) {
+fn report(name: &str, found: Found) {
+    let Found { ops_per_second, cpu_us_per_op } = found;
     let (nanoseconds, gb) = (1e9 / ops_per_second, ops_per_second * BLOCK_BYTES as f64 / 1e9);
-    println!("{name:<46} {:>10.0} k/s {nanoseconds:>9.1} ns {gb:>7.2} GB/s", ops_per_second / 1e3);
+    println!(
+        "{name:<46} {:>10.0} k/s {nanoseconds:>9.1} ns {gb:>7.2} GB/s {cpu_us_per_op:>8.3} us of processors",
+        ops_per_second / 1e3
+    );
 }
 
 fn in_memory(duration: Duration) -> Result<(), Box<dyn Error>> {

@@ -43,6 +43,11 @@ impl Lately {
         });
     }
 
+    /// The last of all.
+    pub fn newest(&self) -> Option<&Happened> {
+        self.0.back()
+    }
+
     /// All that are remembered.
     pub fn all(&self) -> Vec<Happened> {
         self.0.iter().cloned().collect()

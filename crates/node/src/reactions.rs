@@ -32,13 +32,15 @@ pub struct Reactions {
     /// When that was.
     told_left_out: Option<Instant>,
     lately: Lately,
+    /// What became of the last work that took long.
+    ended: Option<Happened>,
 }
 
 impl Reactions {
     /// Tells `command`, if there is one, of an array with this UUID and name.
     pub fn new(command: Option<String>, uuid: String, name: String) -> Self {
         let (running, lately) = (Vec::new(), Lately::default());
-        Self { command, array: (uuid, name), running, left_out: 0, told_left_out: None, lately }
+        Self { command, array: (uuid, name), running, left_out: 0, told_left_out: None, lately, ended: None }
     }
 
     /// The array has another name.
@@ -49,6 +51,17 @@ impl Reactions {
     /// What happened lately, oldest first.
     pub fn lately(&self) -> Vec<Happened> {
         self.lately.all()
+    }
+
+    /// What became of the last work that took long, since serving began.
+    pub fn last_ended(&self) -> Option<&Happened> {
+        self.ended.as_ref()
+    }
+
+    /// Logs, and tells the command, what became of work that took long.
+    pub fn tell_end(&mut self, level: Level, event: &str, device: &str, message: &str) {
+        self.tell(level, event, device, message);
+        self.ended = self.lately.newest().cloned();
     }
 
     /// What need not be logged.

@@ -9,6 +9,7 @@ mod plant;
 mod room;
 
 pub use plant::{Clients, Manner, Plant};
+pub use room::Room;
 
 use crate::driver::{Devices, Idle, extend};
 use crate::error::Error;
@@ -24,7 +25,6 @@ use device::{DeviceCounters, Member, Members, Membership as _};
 use format::{ArrayConfig, MemberState};
 use front::{Bell, Done, Size, Volume as _};
 use hand::awake;
-use room::Room;
 use std::sync::Arc;
 
 /// A shard whose devices are here, too.

@@ -486,6 +486,9 @@ fn work(status: &Status) -> String {
         None if all.is_empty() => all.push("none".to_owned()),
         None => {}
     }
+    if let (None, Some(last)) = (&status.engine.work, &status.engine.last_ended) {
+        all.push(format!("{}, on {}", last.message, show_time(last.unix_ms / 1000)));
+    }
     if let (None, Some(rate)) = (&status.engine.work, status.engine.rate_limit_bytes_per_s) {
         let rate = show_rate(rate);
         all.push(format!("rebuild and scrub are limited to {rate} of each device (`rate --rate off`)"));

@@ -226,8 +226,7 @@ impl Steward {
     fn serve_client(&mut self, index: usize, running: &mut Running) {
         while self.clients[index].wait.is_none() && self.clients[index].output.is_empty() {
             let Some(line) = self.clients[index].next_line() else { return };
-            let request = serde_json::from_slice::<Request>(&line);
-            let outcome = match request {
+            let outcome = match serde_json::from_slice::<Request>(&line) {
                 Ok(request) => self.carry_out(request, running),
                 Err(error) => Err(Error::NotARequest(error)),
             };
@@ -291,6 +290,7 @@ impl Steward {
         let (clients, requests) = (Some(self.users.count()), Some(self.users.requests()));
         status.clientele = Clientele { clients, requests, read_only, store: self.users.store };
         status.notes.extend(self.users.trouble_of_store().map(str::to_owned));
+        status.engine.last_ended = self.reactions.last_ended().cloned();
         self.physician.drives.iter().for_each(|drives| drives.tell(&mut status));
         Reply { status: Some(Box::new(status)), ..Reply::done() }
     }

@@ -178,6 +178,41 @@ fn shards_of_a_volume_are_on_several_threads() {
     two_users(3, 1);
 }
 
+/// Nobody sleeps here, so that it runs under Miri, too (`scripts/race-detector.sh`).
+#[test]
+fn what_crosses_is_whole_and_comes_back() {
+    const COUNT: u8 = 40;
+    let [far, own] = [(); 2].map(|()| Arc::new(Bell::new().unwrap()));
+    let (mut lane, mut landing) = lane::Lane::new(far, own);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut answered = 0;
+            while !landing.tell() || answered < COUNT {
+                while let Some(Ask { tag, mut buffers, .. }) = landing.next_ask() {
+                    assert_eq!((tag, &*buffers[0]), (answered.into(), &[answered; 16][..]));
+                    buffers[0].fill(answered + 100);
+                    landing.answer(Answer { tag, result: Ok(()), buffers });
+                    answered += 1;
+                }
+                thread::yield_now();
+            }
+        });
+        for tag in 0..COUNT {
+            let buffers = vec![vec![tag; 16].into_boxed_slice()];
+            lane.push(Ask { tag: tag.into(), shard: 0, request: VolumeRequest::Flush, buffers });
+        }
+        let mut found = 0;
+        while found < COUNT {
+            while let Some(Answer { tag, buffers, .. }) = lane.next_answer() {
+                assert_eq!((tag, &*buffers[0]), (found.into(), &[found + 100; 16][..]));
+                found += 1;
+            }
+            lane.tell();
+            thread::yield_now();
+        }
+    });
+}
+
 #[test]
 fn who_is_awake_is_not_rung() {
     let bell = Bell::new().unwrap();

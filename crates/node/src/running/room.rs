@@ -3,12 +3,11 @@
 //! Each shard has buffers of its own, so what clients send and get is copied between those and the ones that
 //! travel; a shard that stands still keeps only its own requests waiting.
 
-use super::Shard;
 use crate::driver::Devices;
 use crate::error::Error;
 use crate::volume::ServedShard;
-use block::Slot;
 use block::slab::{Key, Slab};
+use block::{DeviceSet, Slot};
 use front::{Answer, Ask, Bell, Buffer, Done, Landing, Volume as _, VolumeRequest};
 use rustix::event::{Timespec, epoll};
 use std::cell::Cell;
@@ -39,8 +38,8 @@ struct Transfer {
 }
 
 /// See the module's documentation.
-pub struct Room {
-    shards: Vec<Shard>,
+pub struct Room<D = Devices> {
+    shards: Vec<ServedShard<D>>,
     /// Their numbers, by the place of the first of them and how many shards lie between two.
     first: usize,
     stride: usize,
@@ -56,9 +55,13 @@ pub struct Room {
     wake: OwnedFd,
 }
 
-impl Room {
+impl<D: DeviceSet> Room<D> {
     /// A room of shards, every `stride`-th from `first` on, for which others ring `bell`.
-    pub fn new(shards: Vec<Shard>, (first, stride): (usize, usize), bell: Arc<Bell>) -> io::Result<Self> {
+    pub fn new(
+        shards: Vec<ServedShard<D>>,
+        (first, stride): (usize, usize),
+        bell: Arc<Bell>,
+    ) -> io::Result<Self> {
         let wakes = shards.iter().filter_map(|shard| shard.wake_fd());
         let wake = watch_all(wakes.chain([bell.as_fd()]))?;
         let waiting = shards.iter().map(|_| VecDeque::new()).collect();
@@ -68,12 +71,12 @@ impl Room {
     }
 
     /// The shards.
-    pub fn shards(&self) -> &[Shard] {
+    pub fn shards(&self) -> &[ServedShard<D>] {
         &self.shards
     }
 
     /// The shards, to be changed.
-    pub fn shards_mut(&mut self) -> &mut [Shard] {
+    pub fn shards_mut(&mut self) -> &mut [ServedShard<D>] {
         &mut self.shards
     }
 
@@ -87,20 +90,9 @@ impl Room {
         self.landings.push(landing);
     }
 
-    /// Lends the shards; their devices stay.
-    pub fn lend(&mut self) -> (Vec<ServedShard<()>>, Vec<Devices>) {
-        std::mem::take(&mut self.shards).into_iter().map(|shard| shard.with_devices(())).unzip()
-    }
-
-    /// They are back.
-    pub fn take_back(&mut self, lent: Vec<ServedShard<()>>, devices: Vec<Devices>) {
-        let pairs = lent.into_iter().zip(devices);
-        self.shards.extend(pairs.map(|(shard, devices)| shard.with_devices(devices).0));
-    }
-
     /// Stops every shard in order, also when one of them could not be.
     pub fn stop(mut self) -> Result<(), Error> {
-        let stopped: Vec<_> = self.shards.iter_mut().map(Shard::stop).collect();
+        let stopped: Vec<_> = self.shards.iter_mut().map(ServedShard::stop).collect();
         stopped.into_iter().collect()
     }
 
@@ -206,7 +198,7 @@ impl Room {
     /// In how many nanoseconds it wants to be driven again by itself. To be asked at the moment of going to
     /// sleep: whoever brings work from then on rings.
     pub fn idle_for(&self) -> Option<u64> {
-        let is_ready = |(queue, shard): (&VecDeque<Key<Transfer>>, &Shard)| {
+        let is_ready = |(queue, shard): (&VecDeque<Key<Transfer>>, &ServedShard<D>)| {
             queue.front().is_some_and(|&key| shard.engine_ref().has_slots(self.transfers[key].buffers.len()))
         };
         if self.waiting.iter().zip(&self.shards).any(is_ready) {
@@ -234,6 +226,19 @@ impl Room {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+impl Room {
+    /// Lends the shards; their devices stay.
+    pub fn lend(&mut self) -> (Vec<ServedShard<()>>, Vec<Devices>) {
+        std::mem::take(&mut self.shards).into_iter().map(|shard| shard.with_devices(())).unzip()
+    }
+
+    /// They are back.
+    pub fn take_back(&mut self, lent: Vec<ServedShard<()>>, devices: Vec<Devices>) {
+        let pairs = lent.into_iter().zip(devices);
+        self.shards.extend(pairs.map(|(shard, devices)| shard.with_devices(devices).0));
     }
 }
 

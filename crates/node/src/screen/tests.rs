@@ -103,6 +103,17 @@ checkpoint: number 7 on top of full 5; 2 written since the start
 }
 
 #[test]
+fn what_became_of_long_work_is_shown_until_there_is_more_of_it() {
+    let mut status = status("healthy", "served", vec![device("data0", "healthy", Value::Null)]);
+    let message = "rebuild ended after 3s with 0 errors left, 1,234 chunks written";
+    status["last_ended"] =
+        json!({ "unix_ms": 61_500, "level": "info", "event": "rebuild", "device": "", "message": message });
+    let text = shown(status);
+    let expected = format!("      work: none; {message}, on 1970-01-01 00:01:01 UTC\n");
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
 fn a_member_that_is_being_replaced_while_it_works() {
     let mut member = device("data0", "healthy", Value::Null);
     member["replacement"] = json!({

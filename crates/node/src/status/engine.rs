@@ -1,5 +1,6 @@
 //! What the engine of a running array says of itself.
 
+use crate::happened::Happened;
 use crate::open::member_name;
 use crate::placement::{PlacementInfo, placement_info, rewrites_name};
 use crate::running::Running;
@@ -38,6 +39,9 @@ pub struct EngineStatus {
     pub rate_limit_bytes_per_s: Option<u64>,
     /// What the last rebuild or scrub since assembly found.
     pub last_work: Option<LastWork>,
+    /// What became of the last rebuild, replacement or growth since serving began.
+    #[serde(default)]
+    pub last_ended: Option<Happened>,
 }
 
 /// Space of a running array.
@@ -235,6 +239,7 @@ impl EngineStatus {
             work: work(running),
             rate_limit_bytes_per_s: rate_limit(running),
             last_work: Some(LastWork::of_report(&report)),
+            last_ended: None,
         }
     }
 }

@@ -29,7 +29,7 @@ impl Steward {
     /// It has.
     pub(super) fn report_growth(&mut self, growth: Box<Growth>, running: &mut Running) {
         self.users.look_at_size();
-        self.reactions.tell(Level::Info, "grown", "", &describe_growth(&growth));
+        self.reactions.tell_end(Level::Info, "grown", "", &describe_growth(&growth));
         for small in &growth.small_spares {
             self.reactions.note(Level::Warning, "spare", "", small);
         }
@@ -39,7 +39,7 @@ impl Steward {
 
     /// It has not.
     pub(super) fn report_no_growth(&mut self, why: String, running: &mut Running) {
-        self.reactions.tell(Level::Error, "not-grown", "", &format!("the array has not grown: {why}"));
+        self.reactions.tell_end(Level::Error, "not-grown", "", &format!("the array has not grown: {why}"));
         self.answer(Wait::Growth, &Reply::refused(why), running);
     }
 }

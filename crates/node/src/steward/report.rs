@@ -10,7 +10,7 @@ use crate::logbook::Level;
 use crate::open::member_name;
 use crate::running::Running;
 use crate::status::LastScrub;
-use crate::units::{show_seconds, show_size};
+use crate::units::{show_count, show_seconds, show_size};
 use crate::watch::describe_unfit;
 use array::{MaintenanceReport, WorkKind};
 use block::DevIndex;
@@ -56,7 +56,7 @@ impl Steward {
                 }
                 Event::Succeeded { dev, path, before, moved_bytes } => {
                     let text = describe_succession(&path, &name(dev), before, moved_bytes);
-                    self.reactions.tell(Level::Info, "replaced", &name(dev), &text);
+                    self.reactions.tell_end(Level::Info, "replaced", &name(dev), &text);
                     self.note_paths();
                 }
                 Event::CameBack { dev, path } => {
@@ -111,13 +111,19 @@ impl Steward {
 
     fn report_end(&mut self, kind: WorkKind, found: &MaintenanceReport, seconds: u64) {
         let text = describe_end(kind, found, seconds);
-        if found.errors_left() > 0 {
-            let (lost, mismatches) = (found.lost, found.code_mismatches);
-            let what =
-                format!("{lost} code words are lost, {mismatches} stripes had parity that did not match");
-            self.reactions.tell(Level::Error, "lost", "", &format!("{text}; {what}"));
-        } else {
-            self.reactions.tell(Level::Info, work_name(kind), "", &text);
+        let (level, event, text) = match found.errors_left() {
+            0 => (Level::Info, work_name(kind), text),
+            _ => {
+                let (lost, mismatches) = (found.lost, found.code_mismatches);
+                let what =
+                    format!("{lost} code words are lost, {mismatches} stripes had parity that did not match");
+                (Level::Error, "lost", format!("{text}; {what}"))
+            }
+        };
+        match kind {
+            WorkKind::Rebuild => self.reactions.tell_end(level, event, "", &text),
+            // Members remember it: `status` shows it also when nobody serves them.
+            WorkKind::Scrub => self.reactions.tell(level, event, "", &text),
         }
     }
 }
@@ -139,7 +145,11 @@ fn describe_end(kind: WorkKind, found: &MaintenanceReport, seconds: u64) -> Stri
     match kind {
         WorkKind::Scrub => LastScrub::of_report(found, seconds, ended).line(),
         WorkKind::Rebuild if ended => {
-            format!("rebuild ended after {} with {} errors left", show_seconds(seconds), found.errors_left())
+            let (chunks, errors) = (show_count(found.chunks_rebuilt), found.errors_left());
+            format!(
+                "rebuild ended after {} with {errors} errors left, {chunks} chunks written",
+                show_seconds(seconds)
+            )
         }
         WorkKind::Rebuild => format!("rebuild was given up after {}", show_seconds(seconds)),
     }
