@@ -134,8 +134,11 @@ impl Machine {
         Patients { devices, hurts: self.hurts }
     }
 
-    /// A scrub found everything, and mended it.
+    /// A scrub found everything, and mended it; but for the other shards, if only one of them is running.
     pub fn scrubbed(&mut self, fleet: &Fleet, patients: &Patients) {
+        if fleet.len() < usize::from(self.shard_count()) {
+            return;
+        }
         for (dev, serials) in &patients.devices {
             let same = fleet.serials(*dev) == *serials;
             if same && self.standing[usize::from(*dev)].hurt_at <= patients.hurts {
