@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const CHUNK: usize = 4096;
 const UNIT: u64 = 1 << 20;
@@ -57,6 +57,11 @@ fn attend(shard: usize, mut landing: Landing, bell: &Bell, control: &Control) {
             }
             landing.answer(Answer { tag, result: done.pop().unwrap().result, buffers });
             control.answered[shard].fetch_add(1, Ordering::AcqRel);
+        }
+        while let Some(ask) = if stands_still { None } else { landing.next_extents_ask() } {
+            let mut extents = Vec::new();
+            volume.allocated(ask.share.offset_bytes, ask.share.length_bytes, &mut extents);
+            let _ = ask.answer.send(extents); // whoever asked may have lost patience
         }
         landing.tell();
         if stands_still {
@@ -175,6 +180,14 @@ fn a_full_queue_of_one_shard_is_not_in_the_way_of_another() {
         remote.start(tag, discard(1), &[]);
         assert_eq!(ended(&mut remote, 1), [tag]);
     }
+    // What it has is not known, and only the first who asks waits for that.
+    let (asked, mut extents) = (Instant::now(), Vec::new());
+    for _ in 0..30 {
+        extents.clear();
+        remote.allocated(0, 2 * UNIT, &mut extents);
+        assert_eq!(extents, [(UNIT, false), (UNIT, true)], "data, and what the other shard says");
+    }
+    assert!(asked.elapsed() < Duration::from_secs(15), "{:?}", asked.elapsed());
     control.goes_on.store(true, Ordering::Release);
     assert!(ended(&mut remote, DISCARDS).into_iter().eq(0..DISCARDS), "each is answered, once");
     stop(&control, threads);

@@ -6,6 +6,7 @@ mod growing;
 mod hangup;
 mod opening;
 mod report;
+mod standing;
 mod users;
 
 use drives::Physician;
@@ -436,13 +437,6 @@ impl Steward {
         }
     }
 
-    /// Does something with the array. If a thread that runs part of it is gone, serving ends.
-    fn visit(&mut self, plant: &mut Plant, look: impl FnOnce(&mut Self, &mut Running)) {
-        if let Err(error) = plant.visit(|running| look(self, running)) {
-            self.give_up(error);
-        }
-    }
-
     /// Ends serving because of something that nobody asked for.
     fn give_up(&mut self, error: Error) {
         self.stopping = true;
@@ -494,7 +488,8 @@ impl Steward {
     fn due_in_ns(&self) -> Option<u64> {
         let look = self.trouble.is_waiting().then_some(LOOK_NS);
         let own = self.operator.waits_ns();
-        own.into_iter().chain(look).chain(self.operator.errors_due_in_ns()).min()
+        let held_up = self.trouble.stands_still().then_some(standing::LOOK_NS);
+        own.into_iter().chain(held_up).chain(look).chain(self.operator.errors_due_in_ns()).min()
     }
 
     fn take_signals(&mut self) -> Flow {
@@ -632,9 +627,12 @@ fn still_connected(count: usize) -> String {
 impl Hooks<Plant> for Steward {
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
         out.extend(self.doors.disk.as_ref().map(|disk| (disk.news_fd(), Interest::Read)));
-        out.extend(self.physician.drives.as_ref().map(|drives| (drives.news_fd(), Interest::Read)));
         out.extend(self.operator.shared_news().map(|news| (news, Interest::Read)));
         out.push((self.signals.as_fd(), Interest::Read));
+        if self.trouble.stands_still() {
+            return; // the array cannot be looked at for others now
+        }
+        out.extend(self.physician.drives.as_ref().map(|drives| (drives.news_fd(), Interest::Read)));
         out.push((self.control.listener().as_fd(), Interest::Read));
         for client in &self.clients {
             out.extend(client.interest().map(|interest| (client.stream.as_fd(), interest)));

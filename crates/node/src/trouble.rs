@@ -1,16 +1,20 @@
-//! Members in service that hold up requests: they lack room, or do not answer. What the log says of
-//! them.
+//! Members in service that hold up requests: they lack room, or do not answer; threads that stand still. What
+//! the log says of them.
 
 use crate::logbook::Level;
 use crate::open::member_name;
 use crate::running::Running;
 use array::HoldUp;
 use block::DevIndex;
+use std::time::{Duration, Instant};
 
 /// How long a device may take to answer, unless told otherwise.
 pub const DEVICE_TIMEOUT_NS: u64 = 30_000_000_000;
 /// How often the log looks.
 const LOOK_NS: u64 = 1_000_000_000;
+
+/// How long nothing is said of a thread that stands still.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// What holds up requests at a member.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -25,9 +29,37 @@ pub struct TroubleLog {
     /// Of each member what the log knows, and what is so.
     members: Vec<(Held, Held)>,
     next_ns: u64,
+    /// Since when a thread of shards stands still,
+    stands_since: Option<Instant>,
+    /// and whether the log knows.
+    standing_told: bool,
 }
 
 impl TroubleLog {
+    /// Whether a thread of shards stands still.
+    pub fn stands_still(&self) -> bool {
+        self.stands_since.is_some()
+    }
+
+    /// The thread of that shard stands still, or none does; what there is to say of it.
+    pub fn note_standing(&mut self, shard: Option<usize>) -> Option<(Level, String)> {
+        let Some(shard) = shard else {
+            self.stands_since = None;
+            let was_told = std::mem::take(&mut self.standing_told);
+            return was_told.then(|| (Level::Info, "the thread that did not answer goes on".to_owned()));
+        };
+        let since = *self.stands_since.get_or_insert_with(Instant::now);
+        if since.elapsed() < SILENCE || std::mem::replace(&mut self.standing_told, true) {
+            return None;
+        }
+        let text = format!(
+            "the thread that runs shard {shard} has not answered for {} s; what is asked of the array waits for \
+             it, clients of shards on other threads are served",
+            SILENCE.as_secs()
+        );
+        Some((Level::Warning, text))
+    }
+
     /// Whether something was said that has not ended, or is to be said: look again soon.
     pub fn is_waiting(&self) -> bool {
         self.members.iter().any(|&(told, now)| told != Held::default() || told != now)

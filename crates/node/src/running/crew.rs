@@ -1,7 +1,8 @@
 //! Threads that run shards, all together.
 //!
 //! Whoever looks after the array has them lend him their shards, all threads at once: then nothing moves, and
-//! what he does with them needs no lock.
+//! what he does with them needs no lock. A thread that stands still is waited for a moment, once: then the
+//! others get theirs back, and are not asked again before it has lent its own.
 
 use super::hand::{Hand, Loan, Terms};
 use crate::driver::{Devices, Idle};
@@ -11,10 +12,17 @@ use block::DevIndex;
 use device::{DeviceCounters, Members, Membership as _};
 use front::{Bell, RemoteVolume};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the shards of all threads stand still for one that does not lend its own. What a thread does in a
+/// turn takes less.
+const PATIENCE: Duration = Duration::from_millis(200);
 
 /// See the module's documentation.
 pub struct Crew {
     hands: Vec<Hand>,
+    /// Which were asked for their shards and have not lent them yet.
+    owing: Vec<bool>,
     /// The shards, in order, while they are on loan,
     lent: Vec<ServedShard<()>>,
     /// and what passed to their devices and from them; the members as each has them open at any time.
@@ -33,8 +41,9 @@ impl Crew {
         let hands = of_threads.map(|(first, shards)| {
             Hand::start(shards, Terms { clock, usage, numbers: (first, count) }, Arc::clone(&bell))
         });
-        let hands = hands.collect::<Result<_, _>>()?;
-        Ok(Self { hands, lent: Vec::new(), counters: Vec::new(), members, bell })
+        let hands = hands.collect::<Result<Vec<_>, _>>()?;
+        let owing = vec![false; hands.len()];
+        Ok(Self { hands, owing, lent: Vec::new(), counters: Vec::new(), members, bell })
     }
 
     /// What is rung when there is something to see.
@@ -42,9 +51,14 @@ impl Crew {
         &self.bell
     }
 
-    /// Whether there is.
+    /// Whether there is; not before all can be looked at.
     pub fn has_news(&self) -> bool {
-        self.hands.iter().any(Hand::has_news)
+        self.stands_still().is_none() && self.hands.iter().any(Hand::has_news)
+    }
+
+    /// The number of the first shard of a thread that stands still.
+    pub fn stands_still(&self) -> Option<usize> {
+        self.owing.iter().position(|owes| *owes)
     }
 
     /// Has the threads answer what is asked through `remote`.
@@ -56,34 +70,76 @@ impl Crew {
         self.hands.iter().enumerate().try_for_each(connect)
     }
 
-    /// Has the shards lent by all threads.
+    /// Has the shards lent by all threads, however long it takes.
     pub fn borrow(&mut self) -> Result<(), Error> {
-        // What is to be seen from now on is looked at another time.
-        self.hands.iter().for_each(Hand::clear_news);
-        // All are asked before one is waited for.
-        let asked: Vec<_> = self.hands.iter().map(Hand::ask_loan).collect();
-        let loans = self.hands.iter().zip(asked).map(|(hand, asked)| asked.and_then(|()| hand.take_loan()));
-        let loans: Vec<_> = loans.collect();
-        if loans.iter().any(Result::is_err) {
-            return Err(self.call_off(loans));
+        while !self.borrow_within(None)? {}
+        Ok(())
+    }
+
+    /// Has the shards lent by all threads, unless one of them stands still; whether they are here.
+    pub fn try_borrow(&mut self) -> Result<bool, Error> {
+        self.borrow_within(Some(PATIENCE))
+    }
+
+    fn borrow_within(&mut self, patience: Option<Duration>) -> Result<bool, Error> {
+        let mut loans: Vec<Option<Loan>> = self.hands.iter().map(|_| None).collect();
+        // Others are not disturbed for who was waited for already.
+        self.take_loans(&mut loans, patience.map(|_| Instant::now()))?;
+        if self.stands_still().is_none() {
+            // What is to be seen from now on is looked at another time.
+            self.hands.iter().for_each(Hand::clear_news);
+            // All are asked before one is waited for.
+            let mut asked = Ok(());
+            for (owes, (hand, loan)) in self.owing.iter_mut().zip(self.hands.iter().zip(&loans)) {
+                let is_asked = if loan.is_none() { hand.ask_loan() } else { Ok(()) };
+                *owes = loan.is_none() && is_asked.is_ok();
+                asked = asked.and(is_asked);
+            }
+            self.take_loans(&mut loans, patience.map(|patience| Instant::now() + patience))?;
+            if asked.is_err() {
+                self.call_off(loans);
+                return asked.map(|()| false);
+            }
+        }
+        if self.stands_still().is_some() {
+            self.call_off(loans);
+            return Ok(false);
         }
         let loans = loans.into_iter().flatten();
         let mut of_threads: Vec<_> = loans.map(|loan| loan.shards.into_iter().zip(loan.counters)).collect();
         for number in 0..self.members.len() {
-            let (shard, counters) = of_threads[number % self.hands.len()].next().ok_or(Error::ShardThread)?;
+            let of_thread = of_threads.get_mut(number % self.hands.len());
+            let (shard, counters) = of_thread.and_then(Iterator::next).ok_or(Error::ShardThread)?;
             self.lent.push(shard);
             self.counters.push(counters);
+        }
+        Ok(true)
+    }
+
+    /// Waits until then for those who owe their shards. If one is gone, the others get theirs back.
+    fn take_loans(&mut self, loans: &mut Vec<Option<Loan>>, until: Option<Instant>) -> Result<(), Error> {
+        let mut is_gone = false;
+        for ((owes, hand), loan) in self.owing.iter_mut().zip(&self.hands).zip(&mut *loans) {
+            if *owes {
+                let found = hand.take_loan(until);
+                is_gone |= found.is_err();
+                *loan = found.unwrap_or(None);
+                *owes = loan.is_none();
+            }
+        }
+        if is_gone {
+            self.call_off(std::mem::take(loans));
+            return Err(Error::ShardThread);
         }
         Ok(())
     }
 
-    /// A thread is gone: the others get back what they lent, and go on until they are stopped.
-    fn call_off(&self, loans: Vec<Result<Loan, Error>>) -> Error {
+    /// A thread is gone, or stands still: the others get back what they lent, and go on.
+    fn call_off(&self, loans: Vec<Option<Loan>>) {
         for (hand, loan) in self.hands.iter().zip(loans) {
             // Whoever has gone meanwhile, too, needs nothing back.
-            let _ = loan.and_then(|loan| hand.give_back(loan.shards));
+            let _ = loan.map(|loan| hand.give_back(loan.shards));
         }
-        Error::ShardThread
     }
 
     /// Gives them back.
@@ -131,7 +187,11 @@ impl Crew {
     }
 
     /// Stops all shards in order, also when some of them could not be.
-    pub fn stop(self) -> Result<(), Error> {
+    pub fn stop(mut self) -> Result<(), Error> {
+        let mut loans: Vec<Option<Loan>> = self.hands.iter().map(|_| None).collect();
+        if self.take_loans(&mut loans, None).is_ok() {
+            self.call_off(loans);
+        }
         let asked = self.hands.iter().map(Hand::ask_stop).collect::<Vec<_>>();
         let stopped = self.hands.into_iter().map(Hand::finish).collect::<Vec<_>>();
         // What a thread died of is said before that it is not there to be asked.
@@ -145,3 +205,6 @@ fn deal<T>(things: impl IntoIterator<Item = T>, count: usize) -> Vec<Vec<T>> {
     things.into_iter().enumerate().for_each(|(number, thing)| dealt[number % count].push(thing));
     dealt
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,8 +12,10 @@ use device::{DeviceCounters, Membership as _};
 use front::{Bell, Landing};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// What is to be done with the devices of a thread's shards while these are lent.
 type Errand = Box<dyn FnOnce(&mut [Devices]) + Send>;
@@ -30,6 +32,9 @@ enum Call {
     Return(Vec<ServedShard<()>>),
     /// Stop the shards in order, and end.
     Stop,
+    /// Stand still until told.
+    #[cfg(test)]
+    Stand(mpsc::Receiver<()>),
 }
 
 /// Shards on loan, and what passed to their devices and from them.
@@ -130,9 +135,22 @@ impl Hand {
         self.call(Call::Lend)
     }
 
-    /// Waits for them.
-    pub fn take_loan(&self) -> Result<Loan, Error> {
-        self.loans.recv().map_err(|_| Error::ShardThread)
+    /// Waits for them until then, or for as long as it takes; `None` if they have not come.
+    pub fn take_loan(&self, until: Option<Instant>) -> Result<Option<Loan>, Error> {
+        let Some(until) = until else { return self.loans.recv().map(Some).map_err(|_| Error::ShardThread) };
+        match self.loans.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(loan) => Ok(Some(loan)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(Error::ShardThread),
+        }
+    }
+
+    /// Has it stand still until what is given back is dropped.
+    #[cfg(test)]
+    pub fn stand_still(&self) -> mpsc::Sender<()> {
+        let (go_on, until) = mpsc::channel();
+        self.call(Call::Stand(until)).expect("the thread is there");
+        go_on
     }
 
     /// Gives them back.
@@ -212,6 +230,8 @@ impl Worker {
                     Call::Open(landing) => self.room.open(landing),
                     Call::Lend => self.lend()?,
                     Call::Stop => return self.room.stop(),
+                    #[cfg(test)]
+                    Call::Stand(until) => _ = until.recv(),
                     // Nothing is on loan.
                     Call::Do(_) | Call::Return(_) => return Err(Error::ShardThread),
                 }
@@ -260,6 +280,8 @@ impl Worker {
                     return Ok(());
                 }
                 Call::Lend | Call::Stop => return Err(Error::ShardThread),
+                #[cfg(test)]
+                Call::Stand(_) => return Err(Error::ShardThread),
             }
         }
     }

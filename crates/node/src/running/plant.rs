@@ -84,19 +84,37 @@ impl Plant {
 
     /// Looks after the array: its shards are here, and nothing moves meanwhile on other threads.
     pub fn visit<R>(&mut self, look: impl FnOnce(&mut Running) -> R) -> Result<R, Error> {
-        match &mut self.running.place {
-            Place::Here(_) => Ok(look(&mut self.running)),
-            Place::Threads(crew) => {
-                crew.borrow()?;
-                self.running.gather_control_answers();
-                let result = look(&mut self.running);
-                match &mut self.running.place {
-                    Place::Threads(crew) => crew.give_back()?,
-                    Place::Here(_) => {}
-                }
-                Ok(result)
-            }
+        if let Place::Threads(crew) = &mut self.running.place {
+            crew.borrow()?;
         }
+        self.look_at(look)
+    }
+
+    /// The same, unless a thread stands still; then `None`, and clients of the others go on.
+    pub fn try_visit<R>(&mut self, look: impl FnOnce(&mut Running) -> R) -> Result<Option<R>, Error> {
+        if let Place::Threads(crew) = &mut self.running.place
+            && !crew.try_borrow()?
+        {
+            return Ok(None);
+        }
+        self.look_at(look).map(Some)
+    }
+
+    /// The number of the first shard of a thread that stands still.
+    pub fn stands_still(&self) -> Option<usize> {
+        self.crew().and_then(Crew::stands_still)
+    }
+
+    /// Its shards are here.
+    fn look_at<R>(&mut self, look: impl FnOnce(&mut Running) -> R) -> Result<R, Error> {
+        let Place::Threads(_) = self.running.place else { return Ok(look(&mut self.running)) };
+        self.running.gather_control_answers();
+        let result = look(&mut self.running);
+        match &mut self.running.place {
+            Place::Threads(crew) => crew.give_back()?,
+            Place::Here(_) => {}
+        }
+        Ok(result)
     }
 
     /// Whether there may be something to see for who looks after it. If the shards run here, always.
@@ -120,7 +138,7 @@ impl Plant {
         self.running.stop()
     }
 
-    fn crew(&self) -> Option<&Crew> {
+    pub(super) fn crew(&self) -> Option<&Crew> {
         match &self.running.place {
             Place::Here(_) => None,
             Place::Threads(crew) => Some(crew),
