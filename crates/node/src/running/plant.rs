@@ -59,7 +59,7 @@ impl Plant {
         let shape = Shape {
             map: map_of(&shards),
             chunk_bytes: engine.store().config.geometry.chunk_bytes(),
-            untorn_bytes: engine.untorn_bytes(),
+            untorn_bytes: shards.iter().map(|one| one.array().engine_ref().untorn_bytes()).min().unwrap_or(0),
             read_only: usage == Use::ReadOnly,
         };
         let threads = threads.min(shards.len());

@@ -229,7 +229,7 @@ impl EngineStatus {
         let report = reports.reduce(MaintenanceReport::and).unwrap_or(nothing);
         Self {
             space: running.engines().map(space).reduce(Space::and),
-            untorn_bytes: Some(engine.untorn_bytes()),
+            untorn_bytes: running.engines().map(Engine::untorn_bytes).min(),
             commit: running.engines().map(commit).reduce(Commit::and),
             rewrites: rewrites_name(&engine.options().scheme, &engine.store().config).map(str::to_owned),
             placement: placement_info(&engine.options().scheme, &engine.store().config),
