@@ -17,12 +17,16 @@ use std::time::{Duration, Instant};
 /// How long the shards of all threads stand still for one that does not lend its own. What a thread does in a
 /// turn takes less.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// The same where it was not enough again and again, as on a machine that has much else to do.
+const PATIENCE_MAX: Duration = Duration::from_secs(2);
 
 /// See the module's documentation.
 pub struct Crew {
     hands: Vec<Hand>,
     /// Which were asked for their shards and have not lent them yet.
     owing: Vec<bool>,
+    /// How long they are waited for the next time.
+    patience: Duration,
     /// The shards, in order, while they are on loan,
     lent: Vec<ServedShard<()>>,
     /// and what passed to their devices and from them; the members as each has them open at any time.
@@ -43,7 +47,7 @@ impl Crew {
         });
         let hands = hands.collect::<Result<Vec<_>, _>>()?;
         let owing = vec![false; hands.len()];
-        Ok(Self { hands, owing, lent: Vec::new(), counters: Vec::new(), members, bell })
+        Ok(Self { hands, owing, patience: PATIENCE, lent: Vec::new(), counters: Vec::new(), members, bell })
     }
 
     /// What is rung when there is something to see.
@@ -78,7 +82,7 @@ impl Crew {
 
     /// Has the shards lent by all threads, unless one of them stands still; whether they are here.
     pub fn try_borrow(&mut self) -> Result<bool, Error> {
-        self.borrow_within(Some(PATIENCE))
+        self.borrow_within(Some(self.patience))
     }
 
     fn borrow_within(&mut self, patience: Option<Duration>) -> Result<bool, Error> {
@@ -96,6 +100,8 @@ impl Crew {
                 asked = asked.and(is_asked);
             }
             self.take_loans(&mut loans, patience.map(|patience| Instant::now() + patience))?;
+            let is_late = self.owing.contains(&true);
+            self.patience = if is_late { (2 * self.patience).min(PATIENCE_MAX) } else { PATIENCE };
             if asked.is_err() {
                 self.call_off(loans);
                 return asked.map(|()| false);
