@@ -8,7 +8,7 @@ use block::{Durability, Interleave};
 use common::{Running, TestClient, noise};
 use front::memory::MemoryVolume;
 use front::nbd::wire::Command;
-use front::{Answer, Ask, Bell, Done, Landing, Limits, RemoteVolume, Shape, Size, Volume, VolumeRequest};
+use front::{Bell, Done, Landing, Limits, RemoteVolume, Shape, Size, Volume, VolumeRequest};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -38,24 +38,10 @@ struct Control {
 /// Carries out what is asked of a shard, in memory.
 fn attend(shard: usize, mut landing: Landing, bell: &Bell, control: &Control) {
     let mut volume = MemoryVolume::new(usize::try_from(SHARD_BYTES).unwrap(), CHUNK, 512);
-    let (mut done, mut slots) = (Vec::new(), Vec::new());
     while !control.stop.load(Ordering::Acquire) {
         let stands_still = shard == 0 && !control.goes_on.load(Ordering::Acquire);
-        while let Some(Ask { tag, request, mut buffers, .. }) =
-            if stands_still { None } else { landing.next_ask() }
-        {
-            slots.extend(buffers.iter().map(|buffer| {
-                let slot = volume.pool().alloc().unwrap();
-                volume.pool().bytes_mut(slot).copy_from_slice(buffer);
-                slot
-            }));
-            volume.start(tag, request, &slots);
-            volume.drive(&mut done);
-            for (buffer, slot) in buffers.iter_mut().zip(slots.drain(..)) {
-                buffer.copy_from_slice(volume.pool().bytes(slot));
-                volume.pool().free(slot);
-            }
-            landing.answer(Answer { tag, result: done.pop().unwrap().result, buffers });
+        while let Some(ask) = if stands_still { None } else { landing.next_ask() } {
+            landing.answer(volume.answer(ask));
             control.answered[shard].fetch_add(1, Ordering::AcqRel);
         }
         while let Some(ask) = if stands_still { None } else { landing.next_extents_ask() } {

@@ -28,23 +28,11 @@ fn attend(
     bell: &Bell,
     stop: &AtomicBool,
 ) {
-    let (mut done, mut slots) = (Vec::new(), Vec::new());
     while !stop.load(Ordering::Acquire) {
         for landing in &mut landings {
-            while let Some(Ask { tag, shard, request, mut buffers }) = landing.next_ask() {
-                let volume = &mut shards[usize::from(shard) % count];
-                slots.extend(buffers.iter().map(|buffer| {
-                    let slot = volume.pool().alloc().unwrap();
-                    volume.pool().bytes_mut(slot).copy_from_slice(buffer);
-                    slot
-                }));
-                volume.start(tag, request, &slots);
-                volume.drive(&mut done);
-                for (buffer, slot) in buffers.iter_mut().zip(slots.drain(..)) {
-                    buffer.copy_from_slice(volume.pool().bytes(slot));
-                    volume.pool().free(slot);
-                }
-                landing.answer(Answer { tag, result: done.pop().unwrap().result, buffers });
+            while let Some(ask) = landing.next_ask() {
+                let volume = &mut shards[usize::from(ask.shard) % count];
+                landing.answer(volume.answer(ask));
             }
             while let Some(ask) = landing.next_extents_ask() {
                 let (mut extents, share) = (Vec::new(), ask.share);
