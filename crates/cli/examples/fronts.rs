@@ -94,7 +94,7 @@ fn serve(directory: &Path, arguments: &[String]) -> Outcome<()> {
     Ok(())
 }
 
-/// A volume of so many shards, each on a thread of its own, as with `create --shards N` and `serve --threads N`.
+/// A volume of so many shards, each on a thread of its own: `create --shards N`, `serve --threads N`.
 fn on_threads(threads: u64) -> Outcome<RemoteVolume> {
     let shards = (0..threads).map(|_| volume(memory(threads)?, "memory", threads));
     let shards = shards.collect::<Outcome<Vec<_>>>()?;
