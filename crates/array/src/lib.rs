@@ -95,9 +95,9 @@ pub use away::NotBack;
 pub use checksum::chunk_checksum;
 pub use create::{CreateError, CreateOptions, NewArray, create, plan_config, unit_rows_for};
 pub use engine::{
-    CacheStats, CommitPolicy, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions, EngineStats,
-    Event, HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy, WorkKind,
-    WorkOrigin,
+    CacheStats, CommitPolicy, CommitRun, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions,
+    EngineStats, Event, HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy,
+    WorkKind, WorkOrigin,
 };
 pub use enlarge::grow;
 pub use fault::{AssemblyFaults, FailCause, Finding, OpFault};

@@ -177,6 +177,12 @@ planted!(
     NameOldFlush,
     /// A scrub that was paused does not go on.
     ForgetResume,
+    /// Parity commits that were paused do not go on.
+    CommitsStayPaused,
+    /// While parity commits are paused, none makes room for writes that wait.
+    PauseHoldsRoom,
+    /// Whoever waits for a commit that is given up is not told.
+    GivenUpUnanswered,
     /// What a commit decodes is used although a piece that it was decoded from was bad.
     TrustShared,
     /// Writes to a log device leave as they are ready: a frame goes ahead of log chunks that lie before it.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use array::{Array, EngineOptions};
+use array::{Array, EngineError, EngineOptions};
 use block::{Durability, Slot};
 use common::*;
 use device::MemorySet;
@@ -109,9 +109,6 @@ fn a_run_that_nobody_waits_for_does_not_hold_up_a_stop() {
             updates += 1;
         }
     }
-    let dirty = |array: &Array<MemorySet>| {
-        array.engine_ref().scheme().pressure(array.engine_ref().store()).dirty_stripes
-    };
     array.stop().unwrap();
     let left = dirty(&array);
     assert!(left > UPDATES / 2, "{left} of {UPDATES} stripes wait for their commit");
@@ -120,6 +117,123 @@ fn a_run_that_nobody_waits_for_does_not_hold_up_a_stop() {
     for update in 0..updates {
         assert_eq!(read(&mut array, update * 3 * CHUNK, CHUNK).unwrap(), [200; CHUNK as usize]);
     }
+    array.run(|engine, tag| engine.commit(tag)).unwrap();
+    assert_eq!(dirty(&array), 0);
+}
+
+fn dirty(array: &Array<MemorySet>) -> u64 {
+    array.engine_ref().scheme().pressure(array.engine_ref().store()).dirty_stripes
+}
+
+/// A full array of which so many stripes wait for their commit.
+fn with_dirty(options: &EngineOptions, stripes: u64) -> Array<MemorySet> {
+    let mut array = full(options);
+    array.run(|engine, tag| engine.commit(tag)).unwrap();
+    for stripe in 0..stripes {
+        write(&mut array, stripe * 3 * CHUNK, &[200; CHUNK as usize], Durability::Volatile).unwrap();
+    }
+    assert_eq!(dirty(&array), stripes);
+    array
+}
+
+/// So many turns; what a commit was answered.
+fn turns(array: &mut Array<MemorySet>, count: u64) -> Option<Result<(), EngineError>> {
+    let mut answers = Vec::new();
+    for _ in 0..count {
+        array.turn();
+        array.take_answers(&mut answers);
+    }
+    answers.iter().find(|done| done.tag == COMMIT).map(|done| done.result)
+}
+
+#[test]
+fn a_paused_commit_waits_and_goes_on() {
+    let mut array = with_dirty(&options(), 200);
+    array.engine().commit(COMMIT);
+    assert_eq!(turns(&mut array, 3), None);
+    let run = array.engine_ref().commit_run().expect("200 stripes take more turns than 3");
+    assert!(run.total == 200 && run.done < 200, "{run:?}");
+    assert!(array.engine().pause_commits());
+    assert_eq!(turns(&mut array, 2000), None, "paused");
+    let left = dirty(&array);
+    assert!(left > 0 && array.engine_ref().commit_run().is_none(), "{left} stripes");
+    assert!(array.engine_ref().are_commits_paused());
+    assert_eq!(array.engine_ref().stranded(), None, "nobody is forgotten: somebody is to let it go on");
+    assert!(array.engine().resume_commits() && !array.engine().resume_commits());
+    assert_eq!(turns(&mut array, 2000), Some(Ok(())));
+    assert_eq!(dirty(&array), 0);
+}
+
+#[test]
+fn a_commit_that_is_asked_for_while_commits_are_paused_waits() {
+    let mut array = with_dirty(&options(), 50);
+    assert!(array.engine().pause_commits());
+    array.engine().commit(COMMIT);
+    assert_eq!(turns(&mut array, 2000), None);
+    assert_eq!(dirty(&array), 50);
+    assert!(array.engine().resume_commits());
+    assert_eq!(turns(&mut array, 2000), Some(Ok(())));
+}
+
+#[test]
+fn a_commit_that_is_given_up_is_answered_and_leaves_the_rest() {
+    for paused in [false, true] {
+        let mut array = with_dirty(&options(), 200);
+        assert!(!array.engine().stop_commit(), "there is none");
+        array.engine().commit(COMMIT);
+        assert_eq!(turns(&mut array, 3), None);
+        assert!(!paused || array.engine().pause_commits());
+        assert!(array.engine().stop_commit());
+        assert_eq!(turns(&mut array, 2000), Some(Err(EngineError::GivenUp)));
+        let left = dirty(&array);
+        assert!(left > 0 && !array.engine_ref().are_commits_paused(), "{left} stripes");
+        array.run(|engine, tag| engine.commit(tag)).unwrap();
+        assert_eq!(dirty(&array), 0);
+    }
+}
+
+#[test]
+fn writes_get_their_room_while_commits_are_paused() {
+    let mut array = full(&options());
+    assert!(array.engine().pause_commits());
+    let mut updates = Updates::new(&mut array);
+    for _ in 0..TURNS_MAX {
+        updates.turn(&mut array);
+    }
+    let chunks = updates.chunks;
+    assert!(updates.issued > 4 * chunks, "{} writes in {TURNS_MAX} turns", updates.issued);
+    assert!(array.engine_ref().are_commits_paused() && dirty(&array) > 0);
+}
+
+#[test]
+fn no_interval_commits_while_commits_are_paused() {
+    let mut options = options();
+    options.commit.every_requests = Some(10);
+    let mut array = full(&options);
+    array.run(|engine, tag| engine.commit(tag)).unwrap();
+    assert!(array.engine().pause_commits());
+    for update in 0..35 {
+        write(&mut array, update * 3 * CHUNK, &[200; CHUNK as usize], Durability::Volatile).unwrap();
+    }
+    assert_eq!(dirty(&array), 35);
+    // One that came due meanwhile is due still.
+    assert!(array.engine().resume_commits());
+    assert_eq!(turns(&mut array, 2000), None);
+    assert_eq!(dirty(&array), 0);
+}
+
+#[test]
+fn a_paused_commit_does_not_hold_up_a_stop() {
+    let mut array = with_dirty(&options(), 100);
+    assert!(array.engine().pause_commits());
+    array.engine().commit(COMMIT);
+    assert_eq!(turns(&mut array, 10), None);
+    array.stop().unwrap();
+    let mut answers = Vec::new();
+    array.take_answers(&mut answers);
+    assert!(answers.iter().any(|done| done.tag == COMMIT && done.result == Err(EngineError::GivenUp)));
+    let (mut array, report) = assemble(array.into_devices(), MEMBERS, options());
+    assert!(report.was_clean && dirty(&array) == 100);
     array.run(|engine, tag| engine.commit(tag)).unwrap();
     assert_eq!(dirty(&array), 0);
 }

@@ -138,6 +138,7 @@ pub fn explore(
                     sums.tearing += u64::from(outcome.tearable > 0);
                     sums.total.kept += outcome.kept;
                     sums.total.succeeded += outcome.succeeded;
+                    sums.total.steered += outcome.steered;
                     sums.total.grown += outcome.grown;
                     sums.total.returned += outcome.returned;
                     sums.total.pages_read += outcome.pages_read;

@@ -16,8 +16,7 @@ pub(crate) struct Fleet {
     awake: Vec<bool>,
     /// Shards that have had nothing to do at some time since that was asked last.
     settled: Vec<bool>,
-    /// Shards that have had nothing to do, but for a scrub that is paused, since they were asked for
-    /// anything.
+    /// Shards that have had nothing to do, but for what is paused, since they were asked for anything.
     rested: Vec<bool>,
     answers: Vec<Done>,
 }
@@ -229,7 +228,7 @@ impl Fleet {
         self.settled[at] = true;
     }
 
-    /// A shard has nothing to do but a scrub that is paused, if there is one.
+    /// A shard has nothing to do but what is paused, if anything is.
     pub fn rest(&mut self, at: usize) {
         self.rested[at] = true;
     }

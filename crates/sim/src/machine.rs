@@ -53,6 +53,8 @@ pub struct Outcome {
     pub healed: u64,
     /// Devices that came back, and were rebuilt by what they had missed.
     pub returned: u64,
+    /// Times that commits were paused, or one was given up.
+    pub steered: u64,
 }
 
 /// The array's UUID, which is that of its first shard.

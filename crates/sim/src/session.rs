@@ -133,6 +133,8 @@ pub(crate) struct Session<'a> {
     answers: Vec<Done>,
     /// A scrub was given up by the last request.
     given_up: bool,
+    /// Commits were paused or given up.
+    steered: bool,
     /// Requests that failed and may.
     errors: u64,
     /// Chunks that could not be read since the last look at everything began.
@@ -167,6 +169,7 @@ impl<'a> Session<'a> {
             asleep: false,
             answers: Vec::new(),
             given_up: false,
+            steered: false,
             errors: 0,
             unreadable: BTreeSet::new(),
             log_orders,
@@ -368,7 +371,7 @@ impl<'a> Session<'a> {
         self.check_progress()
     }
 
-    /// Whether a shard has nothing to do any more, but for rounds of the patrol; and whether a paused scrub
+    /// Whether a shard has nothing to do any more, but for rounds of the patrol; and whether what is paused
     /// is all that any has.
     fn note_settled(&mut self, at: usize) {
         let engine = self.fleet.engine_ref(at);
@@ -378,22 +381,25 @@ impl<'a> Session<'a> {
         if waits || in_flight {
             return;
         }
-        if !engine.is_scrub_paused() && self.exchange.is_none() && self.successor.is_none() {
+        let is_paused = engine.is_scrub_paused() || engine.are_commits_paused();
+        if !is_paused && self.exchange.is_none() && self.successor.is_none() {
             self.fleet.settle(at);
         }
         self.fleet.rest(at);
         // Rounds of the patrol are at any time under way in one shard or another: all need not sleep at once.
         if self.fleet.is_rested() {
-            self.resume_scrubs();
+            self.resume_paused();
         }
     }
 
-    /// Nobody lets a scrub wait for good; whether one waited.
-    fn resume_scrubs(&mut self) -> bool {
+    /// Nobody lets a scrub or commits wait for good; whether any waited.
+    fn resume_paused(&mut self) -> bool {
         let mut any = false;
         for at in 0..self.fleet.len() {
-            let paused = self.fleet.engine_ref(at).is_scrub_paused();
-            any |= paused && self.fleet.engine(at).resume_scrub();
+            let engine = self.fleet.engine_ref(at);
+            let (scrub, commits) = (engine.is_scrub_paused(), engine.are_commits_paused());
+            any |= scrub && self.fleet.engine(at).resume_scrub();
+            any |= commits && self.fleet.engine(at).resume_commits();
         }
         any
     }
@@ -439,7 +445,7 @@ impl<'a> Session<'a> {
         let work = self.fleet.engines().filter_map(Engine::work_deadline_ns).min().filter(soon);
         self.asleep = !in_flight && work.is_none() && release.is_none();
         if self.asleep {
-            self.asleep = !self.resume_scrubs() && self.exchange.is_none() && self.successor.is_none();
+            self.asleep = !self.resume_paused() && self.exchange.is_none() && self.successor.is_none();
         }
         self.idle_turns = if self.asleep { self.idle_turns + 1 } else { 0 };
         match deadline {

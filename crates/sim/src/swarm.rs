@@ -40,6 +40,8 @@ pub struct Odds {
     pub grow: u64,
     /// Before a start a device loses its end.
     pub cut_short: u64,
+    /// Instead of asking for a commit somebody pauses commits, lets them go on, or gives one up.
+    pub steer: u64,
 }
 
 /// See the module's documentation.
@@ -196,6 +198,7 @@ impl Swarm {
             pause: rng.pick(&[0, 20, 200]),
             grow: draw_growth(pinned, shards, rng.clone().fork()),
             cut_short: draw_cut_short(pinned, rng.clone().fork().fork()),
+            steer: if draw_aside(1, &mut rng.clone().fork().fork().fork()) { 500 } else { 0 },
         };
         // From a generator of its own: worlds stay what they were before this was drawn.
         let ruin = pinned.ruin || rng.clone().fork().chance(1, 5);

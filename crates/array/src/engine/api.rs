@@ -1,5 +1,6 @@
 //! What drivers, front ends and operators ask of the engine; the turn itself is in the module above.
 
+use super::commit::{CommitRun, Commits};
 use super::{
     Core, Done, Engine, EngineOptions, EngineStats, Event, Losses, MaintenanceReport, MemberTrouble,
     Progress, WorkKind,
@@ -66,9 +67,9 @@ impl Engine {
     }
 
     /// The array is about to be stopped: commits that nobody waits for end with what is under way. What is
-    /// dirty then is committed after the next start.
+    /// dirty then is committed after the next start. Whoever waits for one that is paused is told.
     pub fn prepare_stop(&mut self) {
-        self.core.end_commits();
+        self.activities.commits.prepare_stop(&mut self.core);
     }
 
     /// Writes superblocks that say the array was stopped in order; answered when they are durable. From now
@@ -236,6 +237,23 @@ impl Engine {
         self.activities.maintenance.resume_scrub(&mut self.core)
     }
 
+    /// Lets parity commits wait but for those that make room or that a rebuild needs; `false` if the scheme
+    /// has none.
+    pub fn pause_commits(&mut self) -> bool {
+        self.activities.commits.pause(&mut self.core)
+    }
+
+    /// Lets them go on; `false` if they were not paused.
+    pub fn resume_commits(&mut self) -> bool {
+        Commits::resume(&mut self.core)
+    }
+
+    /// Gives up the commit that is under way, asked for or paused; `false` if there is none. Whoever waits is
+    /// told at once; what is dirty is committed when there is another reason to.
+    pub fn stop_commit(&mut self) -> bool {
+        self.activities.commits.give_up(&mut self.core)
+    }
+
     /// Gives a scrub up for good; `false` if there is none. It ends when what is in flight has ended.
     pub fn stop_scrub(&mut self) -> bool {
         self.activities.maintenance.stop_scrub()
@@ -312,6 +330,16 @@ impl Engine {
     /// Whether a commit run is under way.
     pub fn is_committing(&self) -> bool {
         self.core.board.commit.is_running()
+    }
+
+    /// The commit run under way.
+    pub fn commit_run(&self) -> Option<CommitRun> {
+        self.core.commit_run()
+    }
+
+    /// Whether commits are paused.
+    pub fn are_commits_paused(&self) -> bool {
+        self.core.board.commit.is_paused
     }
 
     /// What is lost, as far as known.

@@ -457,22 +457,29 @@ impl Core {
 
     /// Whoever has waited for too long for what left the cache is told why.
     pub(super) fn refuse_late_behind_cache(&mut self, error: EngineError) {
-        self.refuse_behind_cache(error, Self::is_late);
+        self.refuse_behind_cache(error, |core, after| core.is_late(after.request()));
     }
 
-    /// Refuses those of the requests that wait for what left the cache.
-    fn refuse_behind_cache(&mut self, error: EngineError, refused: impl Fn(&Self, Key<Request>) -> bool) {
+    /// Refuses those of the requests that wait for what left the cache; whether there were any.
+    pub(super) fn refuse_behind_cache(
+        &mut self,
+        error: EngineError,
+        refused: impl Fn(&Self, After) -> bool,
+    ) -> bool {
+        let mut any = false;
         for index in 0..self.cache.generations.len() {
             let mut after = std::mem::take(&mut self.cache.generations[index].after);
-            after.retain(|&(After::Flush(request) | After::Commit(request))| {
-                let is_refused = refused(self, request);
+            after.retain(|&after| {
+                let is_refused = refused(self, after);
+                any |= is_refused;
                 if is_refused {
-                    self.close(request, Err(error));
+                    self.close(after.request(), Err(error));
                 }
                 !is_refused
             });
             self.cache.generations[index].after = after;
         }
+        any
     }
 
     /// An entry was written, or discarded. If that failed it is kept for readers: the array takes no writes

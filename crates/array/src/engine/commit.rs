@@ -1,5 +1,9 @@
 //! Parity commit: its four triggers and its units of work (EPLOG, section 3.3).
 
+mod steer;
+
+pub use steer::CommitRun;
+
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::request::{After, Request};
@@ -27,6 +31,11 @@ pub(super) struct CommitBoard {
     writes_due: bool,
     /// Stripes that the present run still has to look at; 0 = no run.
     left: u64,
+    /// How many it had to look at in all, and when it began.
+    total: u64,
+    started_ns: u64,
+    /// Somebody wants commits to wait that the array does not need.
+    pub is_paused: bool,
     /// Units under way.
     units: usize,
     /// Stripes of this run that were busy and are waited for.
@@ -44,6 +53,16 @@ pub(super) struct CommitBoard {
 }
 
 impl CommitBoard {
+    /// A run over so many stripes begins, or goes on with so many.
+    fn begin(&mut self, left: u64, now_ns: u64) {
+        if self.is_running() {
+            self.total = (self.total + left).saturating_sub(self.left);
+        } else {
+            (self.total, self.started_ns) = (left, now_ns);
+        }
+        self.left = left;
+    }
+
     /// Whether a run is under way.
     pub(super) fn is_running(&self) -> bool {
         self.left > 0 || self.units > 0 || self.awaited > 0
@@ -58,12 +77,6 @@ impl CommitBoard {
 impl Core {
     pub(super) fn note_request(&mut self) {
         self.board.last_request_ns = self.now_ns;
-    }
-
-    /// The array is about to be stopped. What is dirty is so in the checkpoint as well, and is committed
-    /// after the next start: a run that nobody waits for ends with what is under way.
-    pub(super) fn end_commits(&mut self) {
-        self.board.commit.ending = true;
     }
 
     pub(super) fn note_write_request(&mut self) {
@@ -172,6 +185,9 @@ pub(super) struct Commits {
     candidates: Vec<StripeId>,
     /// Before this nothing is committed that nobody waits for.
     next_ns: u64,
+    /// Whether the present run is over everything dirty, and whether it makes room that writes wait for.
+    is_over_all: bool,
+    is_for_room: bool,
 }
 
 impl Commits {
@@ -196,7 +212,9 @@ impl Commits {
     /// So many writes have come that everything dirty is to be committed, and nobody waits for a run to end,
     /// which might never happen if every run were followed or prolonged by another.
     fn take_writes_due(&mut self, core: &mut Core) -> bool {
-        !self.somebody_waits(core) && std::mem::take(&mut core.board.commit.writes_due)
+        !core.holds_commits()
+            && !self.somebody_waits(core)
+            && std::mem::take(&mut core.board.commit.writes_due)
     }
 
     /// Whether somebody waits for a run to end, or for the room that it makes.
@@ -219,7 +237,8 @@ impl Commits {
     /// What is dirty now is committed, by a new run or by the one under way.
     fn extend_run(&mut self, core: &mut Core) {
         let dirty = core.scheme.pressure(&core.store).dirty_stripes;
-        core.board.commit.left = dirty.saturating_sub(core.board.commit.stuck.len() as u64);
+        let left = dirty.saturating_sub(core.board.commit.stuck.len() as u64);
+        core.board.commit.begin(left, core.now_ns);
         core.stats.commits += u64::from(core.board.commit.left > 0);
     }
 
@@ -258,13 +277,13 @@ impl Commits {
         choose: impl FnOnce(&dyn CommitRole, &Store, &mut Vec<StripeId>),
     ) -> bool {
         let Self { candidates, .. } = self;
-        let Core { scheme, store, board, stats, .. } = core;
+        let Core { scheme, store, board, stats, now_ns, .. } = core;
         let Some(commits) = scheme.commits_mut() else { return false };
         candidates.clear();
         choose(commits, store, candidates);
         candidates.retain(|stripe| !board.commit.stuck.contains(stripe));
         commits.put_first(candidates);
-        board.commit.left = count(candidates.len());
+        board.commit.begin(count(candidates.len()), *now_ns);
         stats.commits += u64::from(!candidates.is_empty());
         !candidates.is_empty()
     }
@@ -285,6 +304,7 @@ impl Commits {
         let writes_due = self.take_writes_due(core);
         if core.board.commit.is_running() {
             if writes_due {
+                self.is_over_all = true;
                 self.extend_run(core);
             }
             return;
@@ -297,12 +317,16 @@ impl Commits {
             core.drain_cache();
         }
         let idle = idle && core.cache.is_empty();
+        if core.holds_commits() && planted(Planted::PauseHoldsRoom) {
+            return;
+        }
         let asked = std::mem::take(&mut core.board.commit.run_again);
         let for_room = std::mem::take(&mut core.board.commit.for_room);
-        let all = asked
-            || writes_due
+        let unhurried = writes_due
             || (idle && self.idle_at != Some(core.freed.room_made))
             || !core.board.commit.waiting.is_empty();
+        let all = asked || (unhurried && !core.holds_commits());
+        (self.is_over_all, self.is_for_room) = (all, for_room);
         let chunks_low = pressure.low_space && (for_room || !core.flush_would_free());
         let log_low = pressure.low_log && (for_room || !core.log_tail_waits());
         if !(all || for_room || chunks_low || log_low) {
@@ -314,7 +338,9 @@ impl Commits {
         if idle {
             self.idle_at = Some(core.freed.room_made);
         }
-        self.answering.append(&mut core.board.commit.waiting);
+        if !core.holds_commits() {
+            self.answering.append(&mut core.board.commit.waiting);
+        }
         match all {
             true => self.extend_run(core),
             false => self.start_space_run(core),
@@ -471,7 +497,8 @@ impl Commits {
     fn wants_idle_run(&self, core: &Core) -> bool {
         let dirty = core.scheme.pressure(&core.store).dirty_stripes > core.board.commit.stuck.len() as u64;
         let tried = self.idle_at == Some(core.freed.room_made);
-        let wanted = (dirty && !tried && !core.board.commit.ending) || core.cache.has_waiting();
+        let may = !core.board.commit.ending && !core.holds_commits();
+        let wanted = (dirty && !tried && may) || core.cache.has_waiting();
         // What is on its way from the cache comes first; its end is an event, not a deadline.
         wanted && core.accepts_writes() && !core.board.commit.is_running() && !core.cache.is_busy()
     }
@@ -555,10 +582,11 @@ impl Activity for Commits {
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
         let board = &core.board.commit;
         let is_open = board.is_open() && !self.is_held_up(core);
-        if is_open || !board.waiting.is_empty() || !self.answering.is_empty() {
+        if is_open || board.waiting.len() > core.paused_commits() || !self.answering.is_empty() {
             return Some("a parity commit");
         }
-        (board.writes_due && !core.board.upkeep.awaits_commit).then_some("a parity commit that is due")
+        let may = !core.board.upkeep.awaits_commit && !core.holds_commits();
+        (board.writes_due && may).then_some("a parity commit that is due")
     }
 }
 
@@ -566,7 +594,7 @@ impl Marked for Commits {
     type Mark = [u64; 5];
 
     fn mark(&self, core: &Core) -> Self::Mark {
-        let CommitBoard { left, units, awaited, waiting, run_again, for_room, writes_due, .. } =
+        let CommitBoard { left, units, awaited, waiting, run_again, for_room, writes_due, is_paused, .. } =
             &core.board.commit;
         let [units, awaited, waiting] = [*units, *awaited, waiting.len()].map(count);
         [
@@ -574,7 +602,9 @@ impl Marked for Commits {
             units,
             awaited,
             waiting,
-            u64::from(*run_again) + 2 * u64::from(*writes_due) + 4 * u64::from(*for_room),
+            [run_again, writes_due, for_room, is_paused]
+                .iter()
+                .fold(0, |bits, &&is_set| bits << 1 | u64::from(is_set)),
         ]
     }
 }

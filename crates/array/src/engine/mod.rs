@@ -143,6 +143,7 @@ mod wake;
 mod write;
 mod zero;
 
+pub use commit::CommitRun;
 pub use config::{CommitPolicy, Content, DiscardPolicy, EngineOptions, PatrolPolicy, SyncPolicy};
 pub use events::{Event, HoldUp, WorkOrigin};
 pub use flights::MemberTrouble;

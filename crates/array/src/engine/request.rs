@@ -87,7 +87,7 @@ pub enum EngineError {
     /// A scrub was given up because a rebuild goes first.
     #[error("given up before its end: a rebuild goes first")]
     Preempted,
-    /// A scrub was given up because somebody asked for that.
+    /// A scrub or a commit was given up because somebody asked for that, or as the array is being stopped.
     #[error("given up before its end, as was asked for")]
     GivenUp,
     /// A scrub while a rebuild is under way.
@@ -150,6 +150,15 @@ pub(super) enum After {
     Flush(Key<Request>),
     /// The request gets its parity commit.
     Commit(Key<Request>),
+}
+
+impl After {
+    /// The request that waits for it.
+    pub fn request(self) -> Key<Request> {
+        match self {
+            Self::Flush(request) | Self::Commit(request) => request,
+        }
+    }
 }
 
 /// A chunk that a discard covers in part, with zeros at their place in a buffer of the request.

@@ -136,7 +136,7 @@ impl Engine {
         let mut left = if self.is_hopeless() { None } else { self.core.writes_left() };
         left = left.or_else(|| self.core.left_undone());
         self.activities.each(|activity| left = left.or_else(|| activity.left_undone(&self.core)));
-        let tolerated = self.activities.maintenance.tolerated(&self.core);
+        let tolerated = self.activities.maintenance.tolerated(&self.core) + self.core.paused_commits();
         left.or_else(|| (self.core.requests.len() > tolerated).then_some("a request"))
     }
 }

@@ -1,4 +1,4 @@
-//! What an operator does to a scrub that is under way.
+//! What an operator does to a scrub that is under way, and to parity commits.
 
 use super::{Kind, Session};
 use crate::machine::SHARDS_MAX;
@@ -34,6 +34,32 @@ impl Session<'_> {
         if choice == 2 {
             self.given_up = any;
         }
+        any
+    }
+
+    /// Now and then commits are paused, go on, or one is given up, instead of being asked for; `false` if
+    /// nothing was done.
+    pub(super) fn steer_commits(&mut self) -> bool {
+        let often = self.machine.swarm.odds.steer;
+        // From a generator of its own: other worlds stay what they were before this was drawn.
+        let mut aside = self.machine.rng.clone().fork();
+        if often == 0 || !aside.chance(often, 1000) {
+            return false;
+        }
+        let choice = aside.pick(&[0, 0, 1, 2]);
+        let what = ["pause", "go on", "are given up"][choice];
+        self.machine.say(|| format!("commits {what}"));
+        let mut any = false;
+        for at in 0..self.fleet.len() {
+            let engine = self.fleet.engine(at);
+            any |= match choice {
+                0 => engine.pause_commits(),
+                1 => engine.resume_commits(),
+                _ => engine.stop_commit(),
+            };
+        }
+        self.steered |= any;
+        self.machine.outcome.steered += u64::from(any && choice != 1);
         any
     }
 

@@ -185,6 +185,7 @@ impl Session<'_> {
                 return self.submit_zero(first, count);
             }
             Chosen::Flush => self.control(Kind::Flush, |engine, tag| engine.flush(tag)),
+            Chosen::Commit if self.steer_commits() => {}
             Chosen::Commit => self.control(Kind::Commit, |engine, tag| engine.commit(tag)),
             Chosen::Checkpoint => {
                 let kind = self.machine.rng.pick(&[CheckpointKind::Full, CheckpointKind::Incremental]);
