@@ -1,11 +1,11 @@
-//! Progress of rebuild and scrub: a bar with rate and time left on a terminal, a line now and then elsewhere.
+//! Progress of rebuild, scrub and commit: a bar with rate and time left on a terminal, a line now and then elsewhere.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use node::event::work_name;
 use node::output;
-use node::screen::{describe_replacement, describe_work};
-use node::status::{Replacement, Work};
-use node::units::{show_rate, show_seconds};
+use node::screen::{describe_commit, describe_replacement, describe_work};
+use node::status::{Commit, Replacement, Work};
+use node::units::{show_count, show_rate, show_seconds};
 use node::waiting::Step;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -45,6 +45,7 @@ impl Progress {
                 output::warn(match step {
                     Step::Work(work) => describe_work(work),
                     Step::Copy(name, copying) => describe_replacement(name, copying),
+                    Step::Commit(commit) => describe_commit(commit),
                 });
             }
             return;
@@ -58,6 +59,7 @@ impl Progress {
         match step {
             Step::Work(work) => Self::draw_work(bar, work),
             Step::Copy(name, copying) => Self::draw_copy(bar, name, copying),
+            Step::Commit(commit) => Self::draw_commit(bar, commit),
         }
     }
 
@@ -79,6 +81,15 @@ impl Progress {
         bar.set_position(work.done);
         let held_up = work.held_up_by.as_ref().map(|why| format!("; {why}")).unwrap_or_default();
         bar.set_message(format!("{}{eta}{held_up}", show_rate(work.device_bytes_per_s)));
+    }
+
+    fn draw_commit(bar: &ProgressBar, commit: &Commit) {
+        let Some(run) = commit.run else { return bar.set_prefix("commit") };
+        let eta = run.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
+        bar.set_prefix("commit");
+        bar.set_length(run.total);
+        bar.set_position(run.done);
+        bar.set_message(format!("{} stripes/s{eta}", show_count(run.stripes_per_s)));
     }
 
     /// The work is over.

@@ -112,7 +112,16 @@ pub enum Request {
     /// Take the room of devices that have become larger.
     Grow,
     /// Parity commit.
-    Commit,
+    Commit {
+        /// It is answered at once rather than at its end.
+        #[serde(default)]
+        at_once: bool,
+    },
+    /// Let parity commits wait, go on, or end.
+    SteerCommits {
+        /// Which.
+        commits: Steering,
+    },
     /// Write a checkpoint.
     Checkpoint {
         /// Full rather than incremental.
@@ -142,6 +151,7 @@ impl Request {
             | Self::Fail { .. }
             | Self::Rate { .. }
             | Self::RemoveSpare { .. }
+            | Self::SteerCommits { .. }
             | Self::Stop { .. } => false,
             Self::Replace { .. }
             | Self::CallOff { .. }
@@ -152,7 +162,7 @@ impl Request {
             | Self::Clear { .. }
             | Self::Rename { .. }
             | Self::Grow
-            | Self::Commit
+            | Self::Commit { .. }
             | Self::Checkpoint { .. } => true,
         }
     }

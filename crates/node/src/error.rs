@@ -412,6 +412,9 @@ pub enum Error {
     /// A replacement could not take its place.
     #[error("{0}")]
     NotReplaced(String),
+    /// A parity commit that somebody asked for did not come to its end.
+    #[error("parity commit: {0}")]
+    NotCommitted(String),
     /// A signal that would have ended this process came while it ran the array.
     #[error(
         "interrupted: the work is given up, and the array stopped in order (a rebuild goes on with the next start)"

@@ -37,7 +37,7 @@ use std::path::{Path, PathBuf};
 /// How long something waits that is about to end.
 const WAIT_NS: u64 = 1_000_000;
 
-/// What becomes of a scrub that is under way.
+/// What becomes of a scrub that is under way, or of parity commits.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(rename_all = "snake_case")]
 pub enum Steering {

@@ -248,6 +248,15 @@ pub enum Refusal {
     /// Nothing is there to wait or end.
     #[error("no scrub is under way")]
     NoScrub,
+    /// Parity is always up to date.
+    #[error("the array's scheme commits no parity: there is nothing to pause")]
+    CommitsNothing,
+    /// Nothing is there to go on.
+    #[error("parity commits are not paused")]
+    NoCommitPaused,
+    /// Nothing is there to end.
+    #[error("no parity commit is under way or paused")]
+    NoCommit,
     /// There are four billion.
     #[error("the array has used up its serial numbers")]
     NoSerialsLeft,

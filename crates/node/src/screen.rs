@@ -3,7 +3,9 @@
 use crate::describe::show_shards;
 use crate::event::work_name;
 use crate::faults::FailedBecause;
-use crate::status::{Condition, DeviceState, DeviceStatus, Replacement, Source, Status, StoreStatus, Work};
+use crate::status::{
+    Commit, Condition, DeviceState, DeviceStatus, Replacement, Source, Status, StoreStatus, Work,
+};
 use crate::units::{show_count, show_rate, show_seconds, show_size, show_time};
 use std::fmt::Write;
 
@@ -408,10 +410,20 @@ fn commit(status: &Status) -> Option<String> {
             "{} stripes wait for parity commit, covered by {} log stripes{}",
             show_count(dirty),
             show_count(commit.log_stripes),
-            if running { "; commit under way" } else { "" }
+            if running { format!("; {}", describe_commit(&commit)) } else { String::new() }
         ),
     };
-    Some(format!("{now}; {} stripes committed since the start", show_count(commit.stripes_committed)))
+    let paused = if commit.paused { "; PAUSED but for what the array needs: `commit --resume`" } else { "" };
+    let committed = show_count(commit.stripes_committed);
+    Some(format!("{now}{paused}; {committed} stripes committed since the start"))
+}
+
+/// How far a commit is that is under way.
+pub fn describe_commit(commit: &Commit) -> String {
+    let Some(run) = commit.run else { return "commit under way".to_owned() };
+    let eta = run.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
+    let (done, rate) = (percent(run.done, run.total), show_count(run.stripes_per_s));
+    format!("commit under way: {done} done, {rate} stripes/s{eta}")
 }
 
 fn gc(status: &Status) -> Option<String> {

@@ -273,10 +273,10 @@ impl Session {
         }
     }
 
-    /// Parity commit.
-    pub fn commit(&mut self) -> Result<(), Error> {
+    /// Parity commit. With [`Patience::Start`] only a server's has begun then.
+    pub fn commit(&mut self, patience: Patience) -> Result<(), Error> {
         match self {
-            Self::Live(client) => client.order(&Request::Commit),
+            Self::Live(client) => client.order(&Request::Commit { at_once: patience == Patience::Start }),
             Self::Offline(offline) => offline.request(|engine, tag| engine.commit(tag)),
         }
     }

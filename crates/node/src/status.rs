@@ -11,7 +11,9 @@ pub use crate::succeed::Replacement;
 pub use clients::{Clientele, Kind, Requests, StoreStatus};
 pub use condition::Condition;
 pub use device::{DeviceRole, DeviceState, DeviceStatus, Errors, Traffic, Written};
-pub use engine::{Checkpoints, Commit, EngineStatus, Gc, LastWork, Memory, Space, Work, memory, work};
+pub use engine::{
+    Checkpoints, Commit, CommitWork, EngineStatus, Gc, LastWork, Memory, Space, Work, memory, work,
+};
 pub use wear::{Asked, Wear};
 
 use crate::faults::{FailedBecause, Fault};

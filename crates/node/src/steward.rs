@@ -1,6 +1,7 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`,
 //! spares, and the log.
 
+mod commits;
 mod drives;
 mod growing;
 mod hangup;
@@ -9,6 +10,7 @@ mod report;
 mod standing;
 mod users;
 
+use commits::AskedCommits;
 use drives::Physician;
 use opening::Doors;
 pub use opening::Opening;
@@ -121,6 +123,7 @@ pub struct Steward {
     /// Whom the drives tell of their age.
     physician: Physician,
     reloading: Reloading,
+    commits: AskedCommits,
 }
 
 impl Steward {
@@ -153,6 +156,7 @@ impl Steward {
             doors: Doors::default(),
             physician: Physician::default(),
             reloading,
+            commits: AskedCommits::default(),
         }
     }
 
@@ -292,6 +296,7 @@ impl Steward {
         status.clientele = Clientele { clients, requests, read_only, store: self.users.store };
         status.notes.extend(self.users.trouble_of_store().map(str::to_owned));
         status.engine.last_ended = self.reactions.last_ended().cloned();
+        self.commits.tell(&mut status.engine.commit, &mut status.engine.last_commit_failed);
         self.physician.drives.iter().for_each(|drives| drives.tell(&mut status));
         Reply { status: Some(Box::new(status)), ..Reply::done() }
     }
@@ -347,9 +352,8 @@ impl Steward {
             Request::Clear { device } => self.clear(running, device.as_deref()),
             Request::Rename { name } => self.rename(running, name),
             Request::Grow => self.grow(running),
-            Request::Commit => {
-                Ok(Outcome::Later(Wait::Tag(running.control(|engine, tag| engine.commit(tag)))))
-            }
+            Request::Commit { at_once } => Ok(self.commit(running, at_once)),
+            Request::SteerCommits { commits } => self.steer_commits(running, commits),
             Request::Checkpoint { full } => {
                 let kind = if full { CheckpointKind::Full } else { CheckpointKind::Incremental };
                 let tag = running.control(|engine, tag| engine.write_checkpoint(tag, kind));
@@ -378,6 +382,7 @@ impl Steward {
             if self.operator.hears(&done) {
                 continue;
             }
+            self.report_commit(&done, running);
             let reply = match done.result {
                 Ok(()) => Reply::done(),
                 Err(error) => Reply::refused(running.named(error).to_string()),

@@ -3,7 +3,7 @@
 use crate::control::Client;
 use crate::error::Error;
 use crate::event::work_name;
-use crate::status::{DeviceState, DeviceStatus, LastWork, Replacement, Status, Work};
+use crate::status::{Commit, DeviceState, DeviceStatus, EngineStatus, LastWork, Replacement, Status, Work};
 use array::WorkKind;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -21,6 +21,8 @@ pub enum Step<'a> {
     Work(&'a Work),
     /// A device that becomes what this member is.
     Copy(&'a str, &'a Replacement),
+    /// Parity commit.
+    Commit(&'a Commit),
 }
 
 /// Who is told, now and then, how far it is.
@@ -52,6 +54,18 @@ pub fn wait_for_work(client: &mut Client, kind: WorkKind, show: Show<'_>) -> Res
                 }
                 return Ok(last);
             }
+        }
+        sleep(POLL);
+    }
+}
+
+/// Stays until no parity commit is left that somebody asked for.
+pub fn wait_for_commits(client: &mut Client, show: Show<'_>) -> Result<(), Error> {
+    loop {
+        let EngineStatus { commit, last_commit_failed, .. } = client.status()?.engine;
+        match commit.filter(|commit| commit.asked) {
+            Some(commit) => show(Step::Commit(&commit)),
+            None => return last_commit_failed.map_or(Ok(()), |why| Err(Error::NotCommitted(why))),
         }
         sleep(POLL);
     }

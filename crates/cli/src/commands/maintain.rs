@@ -15,10 +15,10 @@ use node::operate::Steering;
 use node::output;
 use node::registry::{forget_dead, forget_lost};
 use node::session::{Patience, Reach, Session, server_of};
-use node::status::{DeviceState, LastWork, Status};
+use node::status::{DeviceState, EngineStatus, LastWork, Status};
 use node::ublk;
 use node::units::{parse_rate, parse_rate_or_off, show_rate};
-use node::waiting::{Successor, wait_for_successor, wait_for_work};
+use node::waiting::{Successor, wait_for_commits, wait_for_successor, wait_for_work};
 use std::path::PathBuf;
 
 /// Options of `scrub`.
@@ -76,10 +76,23 @@ pub struct WaitArguments {
 
 /// Options of `commit`.
 #[derive(Args, Debug)]
-pub struct PlainArguments {
+pub struct CommitArguments {
     /// Members of the array, or its name or UUID; one member will do if it is being served.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
+    /// Do not stay until the commit of a served array has ended: `status` says how far it is, `wait` stays.
+    #[arg(long)]
+    no_wait: bool,
+    /// Let all parity commits of a served array wait, also those of its own, but for what makes room for
+    /// writes or is part of a rebuild; until `--resume`, `--stop` or a restart.
+    #[arg(long, conflicts_with_all = ["resume", "stop", "no_wait"])]
+    pause: bool,
+    /// Let them go on.
+    #[arg(long, conflicts_with_all = ["stop", "no_wait"])]
+    resume: bool,
+    /// Give up the commit that is under way or paused: the rest is committed when there is another reason to.
+    #[arg(long, conflicts_with = "no_wait")]
+    stop: bool,
     /// Print the status afterwards as JSON.
     #[arg(long)]
     json: bool,
@@ -134,12 +147,12 @@ pub struct CheckpointArguments {
 /// Runs `scrub`. Exit code 1 if something is lost or did not match, or a member could not be checked.
 pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
     let steering = [
-        (arguments.pause, Steering::Pause, "waits; `scrub --resume` lets it go on"),
-        (arguments.resume, Steering::Resume, "goes on"),
-        (arguments.stop, Steering::Stop, "is given up"),
+        (arguments.pause, Steering::Pause, "the scrub waits; `scrub --resume` lets it go on"),
+        (arguments.resume, Steering::Resume, "the scrub goes on"),
+        (arguments.stop, Steering::Stop, "the scrub is given up"),
     ];
     if let Some((_, steering, what)) = steering.into_iter().find(|(wanted, _, _)| *wanted) {
-        return steer(arguments, steering, what);
+        return steer(&arguments.paths, &Request::Steer { scrub: steering }, arguments.json, what);
     }
     let force = Force::of_flag(arguments.force);
     let mut session =
@@ -199,14 +212,14 @@ pub fn clear(arguments: &ClearArguments) -> Result<Exit, Failure> {
     finish(session, outcome, arguments.json, &format!("errors of {whose} are counted anew"))
 }
 
-/// Lets a scrub that a server runs wait, go on, or end.
-fn steer(arguments: &ScrubArguments, steering: Steering, what: &str) -> Result<Exit, Failure> {
-    let mut client = server_that_runs(&arguments.paths)?;
-    client.order(&Request::Steer { scrub: steering })?;
-    if arguments.json {
+/// Lets a scrub or parity commits that a server runs wait, go on, or end.
+fn steer(paths: &[PathBuf], request: &Request, json: bool, what: &str) -> Result<Exit, Failure> {
+    let mut client = server_that_runs(paths)?;
+    client.order(request)?;
+    if json {
         output::line(serde_json::to_string_pretty(&client.status()?)?);
     } else {
-        output::line(format_args!("the scrub {what}"));
+        output::line(what);
     }
     Ok(0)
 }
@@ -240,7 +253,17 @@ pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
             output::line(format_args!("{path} {what} the place of {name}"));
             waited += 1;
         }
-        let Some(work) = client.status()?.engine.work else { break };
+        let EngineStatus { work, commit, .. } = client.status()?.engine;
+        if commit.is_some_and(|commit| commit.asked) {
+            let mut progress = Progress::start();
+            let outcome = wait_for_commits(&mut client, &mut |step| progress.show(step));
+            progress.finish();
+            outcome?;
+            output::line("the parity commit has ended");
+            waited += 1;
+            continue;
+        }
+        let Some(work) = work else { break };
         let mut progress = Progress::start();
         let found = wait_for_work(&mut client, work.kind, &mut |step| progress.show(step));
         progress.finish();
@@ -257,17 +280,30 @@ pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
         waited += 1;
     }
     if waited == 0 {
-        output::line("no rebuild, scrub or replacement is under way");
+        output::line("no rebuild, scrub, replacement or commit is under way");
     }
     Ok(0)
 }
 
 /// Runs `commit`.
-pub fn commit(arguments: &PlainArguments) -> Result<Exit, Failure> {
+pub fn commit(arguments: &CommitArguments) -> Result<Exit, Failure> {
+    let steering = [
+        (arguments.pause, Steering::Pause, "parity commits wait; `commit --resume` lets them go on"),
+        (arguments.resume, Steering::Resume, "parity commits go on"),
+        (arguments.stop, Steering::Stop, "the parity commit is given up"),
+    ];
+    if let Some((_, steering, what)) = steering.into_iter().find(|(wanted, _, _)| *wanted) {
+        return steer(&arguments.paths, &Request::SteerCommits { commits: steering }, arguments.json, what);
+    }
     let mut session =
         Session::open(&members(&arguments.paths)?, Force::Never, Incomplete::Refuse, None, |_| Ok(()))?;
-    let outcome = session.commit();
-    finish(session, outcome, arguments.json, "the parity of every stripe is up to date")
+    let patience = if arguments.no_wait { Patience::Start } else { Patience::Wait };
+    let text = match (&session, patience) {
+        (Session::Live(_), Patience::Start) => "the commit has begun, see `status`",
+        (Session::Live(_) | Session::Offline(_), _) => "the parity of every stripe is up to date",
+    };
+    let outcome = session.commit(patience);
+    finish(session, outcome, arguments.json, text)
 }
 
 /// Runs `checkpoint`.

@@ -65,7 +65,7 @@ pub enum Command {
     /// Stay until rebuild and scrub have ended.
     Wait(maintain::WaitArguments),
     /// Fold logged parity into the stripes' own parity now.
-    Commit(maintain::PlainArguments),
+    Commit(maintain::CommitArguments),
     /// Write a metadata checkpoint now.
     Checkpoint(maintain::CheckpointArguments),
     /// Show the superblock of one device, whatever array it belongs to.

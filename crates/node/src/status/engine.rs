@@ -4,7 +4,7 @@ use crate::happened::Happened;
 use crate::open::member_name;
 use crate::placement::{PlacementInfo, placement_info, rewrites_name};
 use crate::running::Running;
-use array::{Engine, MaintenanceReport, Progress, WorkKind};
+use array::{CommitRun, Engine, MaintenanceReport, Progress, WorkKind};
 use block::DevIndex;
 use format::MemberState;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct EngineStatus {
     /// What became of the last rebuild, replacement or growth since serving began.
     #[serde(default)]
     pub last_ended: Option<Happened>,
+    /// Why the last parity commit that somebody asked for did not come to its end.
+    #[serde(default)]
+    pub last_commit_failed: Option<String>,
 }
 
 /// Space of a running array.
@@ -69,6 +72,15 @@ pub struct Commit {
     pub log_stripes: u64,
     /// Whether a commit is under way.
     pub running: bool,
+    /// How far it is.
+    #[serde(default)]
+    pub run: Option<CommitWork>,
+    /// Whether one that somebody asked for has not ended.
+    #[serde(default)]
+    pub asked: bool,
+    /// Whether commits wait to be told to go on, but for what the array needs.
+    #[serde(default)]
+    pub paused: bool,
     /// Stripes that cannot be committed because what they need is lost.
     pub stuck_stripes: u64,
     /// Commits since assembly.
@@ -87,6 +99,19 @@ pub struct Commit {
     /// Log stripes written since assembly.
     #[serde(default)]
     pub log_stripes_written: u64,
+}
+
+/// A parity commit under way.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommitWork {
+    /// Stripes that it has to look at.
+    pub total: u64,
+    /// Those that it is done with.
+    pub done: u64,
+    /// Stripes per second since it began, or went on.
+    pub stripes_per_s: u64,
+    /// Seconds left at that rate.
+    pub eta_s: Option<u64>,
 }
 
 /// Garbage collection of a running array.
@@ -230,7 +255,7 @@ impl EngineStatus {
         Self {
             space: running.engines().map(space).reduce(Space::and),
             untorn_bytes: running.engines().map(Engine::untorn_bytes).min(),
-            commit: running.engines().map(commit).reduce(Commit::and),
+            commit: running.engines().map(|engine| commit(engine, running.now_ns())).reduce(Commit::and),
             rewrites: rewrites_name(&engine.options().scheme, &engine.store().config).map(str::to_owned),
             placement: placement_info(&engine.options().scheme, &engine.store().config),
             gc: running.engines().filter_map(gc).reduce(Gc::and),
@@ -240,6 +265,7 @@ impl EngineStatus {
             rate_limit_bytes_per_s: rate_limit(running),
             last_work: Some(LastWork::of_report(&report)),
             last_ended: None,
+            last_commit_failed: None,
         }
     }
 }
@@ -262,6 +288,9 @@ impl Commit {
             dirty_stripes: self.dirty_stripes + other.dirty_stripes,
             log_stripes: self.log_stripes + other.log_stripes,
             running: self.running || other.running,
+            run: self.run.into_iter().chain(other.run).reduce(CommitWork::and),
+            asked: self.asked || other.asked,
+            paused: self.paused || other.paused,
             stuck_stripes: self.stuck_stripes + other.stuck_stripes,
             commits: self.commits + other.commits,
             log_commits: self.log_commits + other.log_commits,
@@ -270,6 +299,25 @@ impl Commit {
             stripes_replaced: self.stripes_replaced + other.stripes_replaced,
             log_stripes_written: self.log_stripes_written + other.log_stripes_written,
         }
+    }
+}
+
+impl CommitWork {
+    fn of(run: CommitRun, now_ns: u64) -> Self {
+        let elapsed_ns = u128::from(now_ns.saturating_sub(run.started_ns).max(1));
+        let per_s = u128::from(run.done) * 1_000_000_000 / elapsed_ns;
+        Self::at(run.total, run.done, u64::try_from(per_s).unwrap_or(u64::MAX))
+    }
+
+    fn at(total: u64, done: u64, stripes_per_s: u64) -> Self {
+        let eta_s = (stripes_per_s > 0).then(|| total.saturating_sub(done) / stripes_per_s);
+        Self { total, done, stripes_per_s, eta_s }
+    }
+
+    /// With that of another shard.
+    fn and(self, other: Self) -> Self {
+        let per_s = self.stripes_per_s.saturating_add(other.stripes_per_s);
+        Self::at(self.total + other.total, self.done + other.done, per_s)
     }
 }
 
@@ -300,13 +348,16 @@ fn space(engine: &Engine) -> Space {
     }
 }
 
-fn commit(engine: &Engine) -> Commit {
+fn commit(engine: &Engine, now_ns: u64) -> Commit {
     let pressure = engine.scheme().pressure(engine.store());
     let stats = engine.stats();
     Commit {
         dirty_stripes: pressure.dirty_stripes,
         log_stripes: pressure.log_stripes,
         running: engine.is_committing(),
+        run: engine.commit_run().map(|run| CommitWork::of(run, now_ns)),
+        asked: false,
+        paused: engine.are_commits_paused(),
         stuck_stripes: engine.stuck_stripes().len() as u64,
         commits: stats.commits,
         log_commits: stats.log_commits,
