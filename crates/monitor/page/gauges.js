@@ -82,12 +82,13 @@ function debt(status, ago) {
   const trend = change === "" || change === 0 ? "" : `, ${change > 0 ? "+" : "−"}${count(Math.abs(change))} in a minute`;
   const stuck = commit.stuck_stripes > 0 ? `; ${stripes(commit.stuck_stripes)} cannot be committed` : "";
   const running = commit.running ? "; commit under way" : "";
+  const paused = commit.paused ? "; commits are paused" : "";
   return {
     alarm: commit.stuck_stripes > 0,
     value: commit.dirty_stripes === 0 ? "none" : stripes(commit.dirty_stripes),
     note: commit.dirty_stripes === 0
-      ? `parity is up to date; ${stripes(commit.stripes_committed)} committed since the start`
-      : `covered by ${count(commit.log_stripes)} log stripes${trend}${running}${stuck}`,
+      ? `parity is up to date; ${stripes(commit.stripes_committed)} committed since the start${paused}`
+      : `covered by ${count(commit.log_stripes)} log stripes${trend}${running}${paused}${stuck}`,
   };
 }
 

@@ -366,6 +366,18 @@ fn space(page: &mut Page<'_>, status: &Status) -> fmt::Result {
         commit.map(|commit| figure(commit.dirty_stripes)),
     )?;
     page.gauge(
+        "commit_debt",
+        "Parity that commits have still to write to the main devices",
+        Some(Unit::Bytes),
+        commit.map(|commit| figure(commit.dirty_stripes) * figure(status.shape.parity_count as u64) * chunk),
+    )?;
+    page.gauge(
+        "commits_paused",
+        "1 while parity commits wait for somebody to let them go on",
+        None,
+        commit.map(|commit| figure(commit.paused.into())),
+    )?;
+    page.gauge(
         "stuck_stripes",
         "Stripes that cannot be committed because what they need is lost",
         None,

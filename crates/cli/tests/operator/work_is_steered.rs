@@ -1,5 +1,5 @@
 //! The limit of rebuild and scrub is changed while they run; a scrub is paused, goes on, is given up; both
-//! are waited for later.
+//! are waited for later. So are parity commits.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::nbd::{Command, Nbd};
@@ -38,7 +38,12 @@ fn a_rebuild_is_sped_up_and_waited_for() {
     assert!(waiting.wait_with_output().unwrap().status.success());
     rig.on("wait", &["d1"], &[]).ok();
     assert_eq!(device(&rig.status(&["d1"]), "data0")["state"], "healthy");
-    assert!(rig.on("wait", &["d1"], &[]).ok().out.contains("no rebuild, scrub or replacement is under way"));
+    assert!(
+        rig.on("wait", &["d1"], &[])
+            .ok()
+            .out
+            .contains("no rebuild, scrub, replacement or commit is under way")
+    );
     server.stop().ok();
     rig.on("rate", &["d1"], &["--rate", "off"]).refused(&["not being served"]);
     rig.on("wait", &["d1"], &[]).refused(&["not being served"]);
@@ -78,5 +83,84 @@ fn a_scrub_is_paused_goes_on_and_is_given_up() {
     rig.on("scrub", &["d0"], &["--pause"]).ok();
     server.stop().ok();
     let server = rig.serve(&MEMBERS, &[]);
+    server.stop().ok();
+}
+
+/// Stripes that wait for their commit, with chunks of it written again.
+fn make_dirty(rig: &Rig) -> u64 {
+    fill(rig);
+    let mut client = Nbd::connect(&rig.path("nbd"), Duration::from_secs(20));
+    (0..64u64).for_each(|part| client.request(Command::Write, part << 17, 4096, &[8; 4096]));
+    client.request(Command::Flush, 0, 0, &[]);
+    client.leave();
+    rig.status(&["d0"])["commit"]["dirty_stripes"].as_u64().unwrap()
+}
+
+#[test]
+fn commits_are_paused_go_on_and_are_given_up() {
+    for shards in ["1", "3"] {
+        let rig = Rig::new();
+        let words = ["--scheme", "eplog", "--parity", "1", "--file-size", "64MiB", "--shards", shards];
+        let members = ["d0", "d1", "d2", "d3", "l0"];
+        let data = ["--data", "d0", "d1", "d2", "d3", "--log", "l0"];
+        rig.run(&[&["create"], &words[..], &data].concat()).ok();
+        let server = rig.serve(&members, &["--commit-idle", "100ms"]);
+        rig.on("commit", &["d0"], &["--resume"]).refused(&["not paused"]);
+        rig.on("commit", &["d0"], &["--stop"]).refused(&["no parity commit is under way"]);
+        assert!(rig.on("commit", &["d0"], &["--pause"]).ok().out.contains("commit --resume"));
+        let dirty = make_dirty(&rig);
+        assert!(dirty >= 32, "{dirty} stripes are dirty");
+        rig.on("commit", &["d0"], &["--no-wait"]).ok();
+        // By itself it would be committed after 100 ms, and the one that was asked for at once.
+        std::thread::sleep(Duration::from_millis(600));
+        let status = rig.status(&["d0"]);
+        let commit = &status["commit"];
+        assert_eq!(commit["dirty_stripes"], dirty, "nothing is committed: {commit}");
+        assert_eq!((&commit["paused"], &commit["asked"]), (&true.into(), &true.into()));
+        assert!(rig.on("status", &["d0"], &[]).ok().out.contains("PAUSED"));
+        let waiting = rig.command(&["wait", "d0"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        rig.on("commit", &["d0"], &["--resume"]).ok();
+        assert!(waiting.wait_with_output().unwrap().status.success());
+        rig.on("wait", &["d0"], &[]).ok();
+        let status = rig.status(&["d0"]);
+        assert_eq!(
+            (&status["commit"]["dirty_stripes"], &status["commit"]["paused"]),
+            (&0.into(), &false.into())
+        );
+        let ended = status["last_ended"]["message"].as_str().unwrap();
+        assert!(ended.starts_with(&format!("parity commit: {dirty} stripes in ")), "{ended}");
+
+        // Given up while somebody stays for it, and by whoever waits later.
+        rig.on("commit", &["d0"], &["--pause"]).ok();
+        let dirty = make_dirty(&rig);
+        let staying = rig.command(&["commit", "d0"]).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        until("it is asked for", || rig.status(&["d0"])["commit"]["asked"] == true);
+        rig.on("commit", &["d0"], &["--stop"]).ok();
+        let staying = staying.wait_with_output().unwrap();
+        assert!(!staying.status.success());
+        assert!(String::from_utf8_lossy(&staying.stderr).contains("given up before its end"));
+        let status = rig.status(&["d0"]);
+        assert_eq!(
+            (&status["commit"]["dirty_stripes"], &status["commit"]["paused"]),
+            (&dirty.into(), &false.into())
+        );
+        assert!(status["last_ended"]["message"].as_str().unwrap().contains("given up before its end"));
+        assert!(status["last_commit_failed"].as_str().unwrap().contains("given up"));
+
+        // A stop does not wait for what is paused, and a restart ends the pause.
+        rig.on("commit", &["d0"], &["--pause"]).ok();
+        rig.on("commit", &["d0"], &["--no-wait"]).ok();
+        server.stop().ok();
+        let server = rig.serve(&members, &["--commit-idle", "100ms"]);
+        until("it is committed", || rig.status(&["d0"])["commit"]["dirty_stripes"] == 0);
+        server.stop().ok();
+        rig.on("commit", &members, &["--pause"]).refused(&["not being served"]);
+        rig.on("commit", &members, &[]).ok();
+    }
+    let rig = Rig::new();
+    let words = ["--scheme", "raid", "--parity", "1", "--file-size", "32MiB", "--data", "d0", "d1", "d2"];
+    rig.run(&[&["create"], &words[..]].concat()).ok();
+    let server = rig.serve(&["d0", "d1", "d2"], &[]);
+    rig.on("commit", &["d0"], &["--pause"]).refused(&["commits no parity"]);
     server.stop().ok();
 }
