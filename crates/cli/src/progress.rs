@@ -1,4 +1,5 @@
-//! Progress of rebuild, scrub and commit: a bar with rate and time left on a terminal, a line now and then elsewhere.
+//! Progress of rebuild, scrub and commit: a bar with rate and time left on a terminal, else a line now and
+//! then.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use node::event::work_name;

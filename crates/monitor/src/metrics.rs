@@ -369,7 +369,11 @@ fn space(page: &mut Page<'_>, status: &Status) -> fmt::Result {
         "commit_debt",
         "Parity that commits have still to write to the main devices",
         Some(Unit::Bytes),
-        commit.map(|commit| figure(commit.dirty_stripes) * figure(status.shape.parity_count as u64) * chunk),
+        commit.map(|commit| {
+            figure(commit.dirty_stripes)
+                * figure(status.shape.parity_count.try_into().unwrap_or(u64::MAX))
+                * chunk
+        }),
     )?;
     page.gauge(
         "commits_paused",

@@ -1,6 +1,7 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`,
 //! spares, and the log.
 
+mod child;
 mod commits;
 mod drives;
 mod growing;
@@ -10,6 +11,7 @@ mod report;
 mod standing;
 mod users;
 
+use child::RunCommand;
 use commits::AskedCommits;
 use drives::Physician;
 use opening::Doors;
@@ -44,7 +46,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -105,8 +107,7 @@ pub struct Steward {
     operator: Operator,
     stale: Vec<PathBuf>,
     uris: Vec<String>,
-    child: Option<Child>,
-    child_exit: Option<ExitStatus>,
+    child: RunCommand,
     events: Vec<Event>,
     reactions: Reactions,
     rewatch: bool,
@@ -142,8 +143,7 @@ impl Steward {
             operator,
             stale,
             uris,
-            child: None,
-            child_exit: None,
+            child: RunCommand::default(),
             events: Vec::new(),
             reactions,
             rewatch: false,
@@ -179,14 +179,7 @@ impl Steward {
 
     /// How the process of `--run` ended; waits for it if the server was stopped first.
     pub fn finish_child(&mut self) -> Option<ExitStatus> {
-        if let Some(mut child) = self.child.take() {
-            if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
-                // It may have ended by itself already.
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-            }
-            self.child_exit = child.wait().ok();
-        }
-        self.child_exit
+        self.child.finish()
     }
 
     /// Why serving ended, if nobody asked for it.
@@ -506,12 +499,7 @@ impl Steward {
                 }
                 Wish::LookAtChild => {
                     self.reactions.reap();
-                    if let Some(exit) = self.child.as_mut().and_then(|child| child.try_wait().ok()).flatten()
-                    {
-                        self.child = None;
-                        self.child_exit = Some(exit);
-                        self.stopping = true;
-                    }
+                    self.stopping |= self.child.has_ended();
                 }
                 Wish::Reload => self.reloading.read_again(),
                 Wish::Nothing(signal) => {

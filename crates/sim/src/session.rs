@@ -103,6 +103,17 @@ enum Kind {
     Clean,
 }
 
+/// What was done to work under way.
+#[derive(Default)]
+struct Steered {
+    /// A scrub was given up by the last request.
+    scrub_given_up: bool,
+    /// Commits were paused or given up.
+    commits: bool,
+    /// A commit was given up.
+    commit_given_up: bool,
+}
+
 struct Request {
     kind: Kind,
     submitted: u64,
@@ -131,10 +142,7 @@ pub(crate) struct Session<'a> {
     /// Nothing is under way and no deadline ahead: only a request changes that.
     asleep: bool,
     answers: Vec<Done>,
-    /// A scrub was given up by the last request.
-    given_up: bool,
-    /// Commits were paused or given up.
-    steered: bool,
+    steered: Steered,
     /// Requests that failed and may.
     errors: u64,
     /// Chunks that could not be read since the last look at everything began.
@@ -168,8 +176,7 @@ impl<'a> Session<'a> {
             idle_turns: 0,
             asleep: false,
             answers: Vec::new(),
-            given_up: false,
-            steered: false,
+            steered: Steered::default(),
             errors: 0,
             unreadable: BTreeSet::new(),
             log_orders,
@@ -488,7 +495,9 @@ impl<'a> Session<'a> {
         for engine in self.fleet.engines() {
             let dirty = engine.scheme().pressure(engine.store()).dirty_stripes;
             let stuck = engine.stuck_stripes().len() as u64;
-            if engine.options().commit.idle_ns.is_some() && engine.accepts_writes() && dirty > stuck {
+            // What somebody gave up waits for another write.
+            let is_wanted = engine.options().commit.idle_ns.is_some() && !self.steered.commit_given_up;
+            if is_wanted && engine.accepts_writes() && dirty > stuck {
                 return Err(violation!("lost wakeup: idle for good, and {dirty} stripes are not committed"));
             }
         }

@@ -4,7 +4,6 @@
 use super::Steward;
 use crate::error::Error;
 use crate::notify::notify;
-use crate::shell::shell;
 use crate::ublk::{Attendant, News};
 use front::Flow;
 
@@ -38,8 +37,7 @@ impl Steward {
         let Some(Opening { ready, run }) = self.doors.opening.take() else { return Ok(()) };
         ready(&self.uris);
         if let (Some(command), Some(uri)) = (run, self.uris.first()) {
-            let child = shell(&command).env("ELASTRIPE_URI", uri).spawn();
-            self.child = Some(child.map_err(Error::Child)?);
+            self.child.start(&command, uri)?;
         }
         notify(&format!("READY=1\nSTATUS=serving at {}", self.uris.join(" ")));
         Ok(())

@@ -32,7 +32,7 @@ impl Session<'_> {
             };
         }
         if choice == 2 {
-            self.given_up = any;
+            self.steered.scrub_given_up = any;
         }
         any
     }
@@ -58,14 +58,15 @@ impl Session<'_> {
                 _ => engine.stop_commit(),
             };
         }
-        self.steered |= any;
+        self.steered.commits |= any;
+        self.steered.commit_given_up |= any && choice == 2;
         self.machine.outcome.steered += u64::from(any && choice != 1);
         any
     }
 
     /// After a scrub was given up in a world of rot: something rots, and another scrub must find it.
     pub(super) fn scrub_again(&mut self) -> bool {
-        let wanted = std::mem::take(&mut self.given_up) && self.machine.swarm.rotting;
+        let wanted = std::mem::take(&mut self.steered.scrub_given_up) && self.machine.swarm.rotting;
         if wanted && self.machine.suspects.is_empty() {
             self.rot();
             self.control(Kind::Scrub, |engine, tag| engine.scrub(tag, 0));
