@@ -4,7 +4,8 @@ CARGO ?= cargo
 
 .PHONY: run test setup build deb bench crash ordeal fuzz python clean
 
-run: setup build
+run: setup
+	$(CARGO) build --release --locked -p elastripe
 	scripts/demo.sh
 
 test: setup
@@ -18,6 +19,7 @@ build:
 
 # A Debian package with the binary, unit, udev rule, manual, completions; looked at by lintian if that is there.
 deb: build
+	scripts/setup.sh deb
 	scripts/deb.sh
 
 # Speed of the codes and of the engine, schemes side by side in one run.

@@ -37,4 +37,4 @@ mod store;
 pub use hash::Secret;
 pub use known::CACHED_KEY_BYTES;
 pub use layout::{Malformed, VolumeShape};
-pub use store::{Create, OpenError, Options, Store, Sync, create, open};
+pub use store::{Create, OpenError, Options, Store, Sync, create, is_store, open};

@@ -29,7 +29,7 @@ mod scan;
 mod walk;
 
 pub use options::{Options, Sync};
-pub use recover::{Create, OpenError, create, open};
+pub use recover::{Create, OpenError, create, is_store, open};
 
 use crate::ask::{Ask, Figures, Keys, Refused, Told};
 use crate::blocks::{BLOCK_BYTES, Buffer, Ended, Fault, Issued, Request};

@@ -103,7 +103,7 @@ fn record_of(name: &str) -> Result<Option<Record>, Error> {
         [record] => Ok(Some(std::mem::take(record))),
         several => {
             let found = several.iter().map(|record| format!("{name} ({})", record.uuid)).collect();
-            Err(Search { wanted: Some(name.to_owned()), found, fitting: several.len() }.into())
+            Err(Search { wanted: Some(name.to_owned()), found, fitting: several.len(), unreadable: 0 }.into())
         }
     }
 }

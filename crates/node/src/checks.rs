@@ -196,17 +196,30 @@ impl View {
         self.states[dev.index()] == MemberState::Healthy && !self.unnamed.contains(&dev)
     }
 
+    /// That a member is not in service.
+    pub fn check_away(&self, dev: DevIndex) -> Result<(), Refusal> {
+        if !self.is_in_service(dev) || self.unnamed.contains(&dev) {
+            return Ok(());
+        }
+        let path = self.paths[dev.index()].as_ref();
+        let at = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
+        Err(Refusal::NotAway { name: self.name_of(dev), at })
+    }
+
     /// Whether the device at `path` is that of a member that left; its superblock in each shard's slice,
     /// those that can be read.
     pub fn check_online(&self, dev: DevIndex, path: &Path) -> Result<Vec<Superblock>, Error> {
         if !self.accepts_writes {
             return Err(Refusal::ArrayFailed.into());
         }
+        self.check_away(dev)?;
         let name = self.name_of(dev);
-        if self.is_in_service(dev) && !self.unnamed.contains(&dev) {
-            return Err(Refusal::NotAway { name }.into());
-        }
         let candidate = look_at(path)?;
+        if candidate.superblock().is_none() && !candidate.looks_like_member {
+            let found =
+                "it holds no superblock of any array; `replace` puts it there as a new device".to_owned();
+            return Err(Refusal::NotItsDevice { path: path.to_owned(), name, found }.into());
+        }
         let superblock = candidate.require_superblock()?;
         let found = match () {
             () if superblock.array != self.array => Some(format!("it belongs to {}", array_name(superblock))),

@@ -19,6 +19,12 @@ use std::path::PathBuf;
 /// Why there is no store on a volume.
 #[derive(Debug, thiserror::Error)]
 pub enum NoStore {
+    /// What holds one is to be served as a disk.
+    #[error(
+        "the volume holds a store of keys, which the first write of a client of the disk may destroy: `elastripe kv serve` serves it; \
+         --read-only lets clients look, and --store-as-disk write"
+    )]
+    WouldBeOverwritten,
     /// None can be opened.
     #[error("{0} (`--create` makes a store on a volume that holds nothing)")]
     NotOpened(kv::OpenError),

@@ -7,4 +7,4 @@ mod serve;
 
 pub use ferry::Ferry;
 pub use kept::KeptKeys;
-pub use serve::{KeyEndpoints, KeyService, KeysServed, Making, serve_keys};
+pub use serve::{KeyEndpoints, KeyService, KeysServed, Making, refuse_store, serve_keys};

@@ -7,6 +7,8 @@
 
 use crate::error::Error;
 use crate::open::look_at;
+use crate::refusal::Refusal;
+use crate::units::show_size;
 use device::{Existing, allocate_file, create_file};
 use std::fs::{self, File};
 use std::io;
@@ -30,9 +32,63 @@ pub struct MadeFile {
     kept: bool,
 }
 
+/// Where a path leads, also if nothing is there yet: its directory without links, and its name.
+pub fn place_of(path: &Path) -> PathBuf {
+    if let Ok(found) = path.canonicalize() {
+        return found;
+    }
+    let parent = directory_of(path);
+    let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
+    path.file_name().map_or_else(|| parent.clone(), |name| parent.join(name))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether a file can be made at a path: its directory is there, and it is not where device nodes are, whose
+/// content is gone when the machine starts again.
+pub fn check_place(path: &Path) -> Result<(), Error> {
+    let parent = directory_of(path);
+    let at = |source| Error::At { path: path.to_owned(), source };
+    let directory = parent.canonicalize().map_err(at)?;
+    let among_devices = directory.starts_with("/dev") && !directory.starts_with("/dev/shm");
+    if among_devices && !path.exists() {
+        return Err(Refusal::FileAmongDevices { path: path.to_owned() }.into());
+    }
+    Ok(())
+}
+
+/// File systems that have not as much room as files that are made there may come to need.
+pub fn short_of_room(files: &[(&Path, u64)]) -> Vec<String> {
+    let mut needs: Vec<(u64, &Path, u64)> = Vec::new();
+    for (path, size_bytes) in files {
+        let directory = directory_of(path);
+        let Ok(file_system) = fs::metadata(directory).map(|found| found.dev()) else { continue };
+        match needs.iter_mut().find(|(other, ..)| *other == file_system) {
+            Some((_, _, sum)) => *sum = sum.saturating_add(*size_bytes),
+            None => needs.push((file_system, directory, *size_bytes)),
+        }
+    }
+    let short = needs.into_iter().filter_map(|(_, directory, needed)| {
+        let found = rustix::fs::statvfs(directory).ok()?;
+        let left = found.f_bavail.saturating_mul(found.f_frsize);
+        let (directory, left, needed) = (directory.display(), show_size(left), (needed, show_size(needed)));
+        let is_short = found.f_bavail.saturating_mul(found.f_frsize) < needed.0;
+        is_short.then(|| {
+            format!(
+                "the file system of {directory} has {left} left, and the files may come to need {}; --allocate takes it now",
+                needed.1
+            )
+        })
+    });
+    short.collect()
+}
+
 impl MadeFile {
     /// Makes a file where there is nothing yet, or an empty file: sparse, or with all its room.
     pub fn make(path: &Path, size_bytes: u64, allocate: bool) -> Result<Self, Error> {
+        check_place(path)?;
         let made = Self::make_sparse(path, size_bytes)?;
         if allocate {
             allocate_file(path)?;

@@ -276,6 +276,7 @@ impl Operator {
         if self.is_being_replaced(dev) {
             return Err(Refusal::ReplacedAlready { name }.into());
         }
+        view.check_away(dev)?;
         let known = || self.shown_path(dev).map(Path::to_owned);
         let Some(path) = path.or_else(known) else { return Err(Refusal::NoPath { name }.into()) };
         let papers = view.check_online(dev, &path)?;

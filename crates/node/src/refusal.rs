@@ -8,13 +8,35 @@ use std::path::PathBuf;
 /// Why members stay as they are.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
+    /// A device is named wrongly, rather than a file wanted.
+    #[error(
+        "{}: does not exist, and no file is made there: what is among the device nodes is gone when the machine starts again; is the \
+         device's name right?",
+        path.display()
+    )]
+    FileAmongDevices {
+        /// Where.
+        path: PathBuf,
+    },
     /// A device that is a member is to be erased.
-    #[error("{}: is {what}; whether that array needs it is not looked at: `wipe --yes` makes it forget, and the array has to do without it", path.display())]
+    #[error("{}: is {what}; {without}; `wipe --yes` makes it forget", path.display())]
     WipeUnasked {
         /// The device.
         path: PathBuf,
         /// What it is.
         what: String,
+        /// What the array is without it.
+        without: String,
+    },
+    /// A device that an array cannot do without is to be erased.
+    #[error("{}: is {what}; {without}; `wipe --yes --force` makes it forget all the same", path.display())]
+    WipeLoses {
+        /// The device.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+        /// What the array is without it.
+        without: String,
     },
     /// Files may be called as other members are. The wrong one must not be taken out of service.
     #[error(
@@ -132,13 +154,15 @@ pub enum Refusal {
         signature: &'static str,
     },
     /// It did not leave.
-    #[error("{name}: is in service; nothing is to come back")]
+    #[error("{name}: is in service{at}; nothing is to come back")]
     NotAway {
         /// The member.
         name: String,
+        /// Where, in words, if that is known.
+        at: String,
     },
     /// Nobody knows where it is.
-    #[error("{name}: where its device is is not known; name it with --with")]
+    #[error("{name}: it is not known where its device is; name it with --with")]
     NoPath {
         /// The member.
         name: String,

@@ -6,8 +6,8 @@ use crate::output;
 use crate::search::Search;
 use format::{ArrayUuid, Superblock};
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// The devices of one array.
 pub struct Sighted {
@@ -27,15 +27,20 @@ pub struct Sight {
     pub strangers: Vec<Error>,
     /// Members of arrays of another version of the format, wherever they were found.
     pub other_versions: Vec<Error>,
+    /// Block devices of this machine that this user may not read.
+    pub unreadable: usize,
 }
 
 /// Looks at `places`: devices and files, and what is in directories. Without any, at every block device.
 pub fn look_around(places: &[PathBuf]) -> Result<Sight, Error> {
-    let mut sight = Sight { arrays: Vec::new(), strangers: Vec::new(), other_versions: Vec::new() };
+    let (arrays, strangers, other_versions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut sight = Sight { arrays, strangers, other_versions, unreadable: 0 };
     let mut seen = HashSet::new();
     let everywhere = if places.is_empty() { block_devices()? } else { Vec::new() };
     for path in &everywhere {
-        sight.add(path, &mut seen);
+        if sight.add(path, &mut seen).is_some() && is_forbidden(path) {
+            sight.unreadable += 1;
+        }
     }
     for place in places {
         if place.is_dir() {
@@ -90,9 +95,16 @@ impl Sight {
         let mut chosen = self.arrays.into_iter().filter(|found| fits(&found));
         match (chosen.next(), chosen.next()) {
             (Some(one), None) => Ok(one),
-            (_, _) => Err(Search { wanted: wanted.map(str::to_owned), found, fitting }.into()),
+            (_, _) => {
+                let (wanted, unreadable) = (wanted.map(str::to_owned), self.unreadable);
+                Err(Search { wanted, found, fitting, unreadable }.into())
+            }
         }
     }
+}
+
+fn is_forbidden(path: &Path) -> bool {
+    fs::File::open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn show(name: &str) -> &str {

@@ -212,12 +212,21 @@ fn action(status: &Status) -> Option<String> {
             list(&missing)
         )),
         (None, Some(name)) if status.state != Condition::Failed => {
-            match named(status, &[DeviceState::Spare]).first() {
+            let is_whole =
+                |device: &&DeviceStatus| device.state == DeviceState::Spare && device.lacks.is_none();
+            match status.devices.iter().find(is_whole) {
                 Some(spare) if status.source == Source::Stopped => Some(format!(
-                    "serve the array with {spare} among the members: it takes the place of {name}"
+                    "serve the array with {} among the members: it takes the place of {name}",
+                    spare.name
                 )),
-                Some(_) | None => Some(bring_back_or_replace(status, name)),
+                Some(_) | None => {
+                    let each = gone.iter().map(|name| bring_back_or_replace(status, name));
+                    Some(each.collect::<Vec<_>>().join("; "))
+                }
             }
+        }
+        (None, None) if is_half_rebuilt(status) => {
+            Some("serve the array: the rebuild goes on where it was".to_owned())
         }
         (None, None) if status.state == Condition::Degraded && status.errors_left() > 0 => Some(format!(
             "scrub again, with room on every device (elastripe scrub {} --wait); replace a device whose errors stay",
@@ -230,6 +239,11 @@ fn action(status: &Status) -> Option<String> {
         (None, Some(_)) => Some(after_failure(status)),
         (None, None) => None,
     }
+}
+
+/// A member was being rebuilt when the array was last served, and nobody serves it now.
+fn is_half_rebuilt(status: &Status) -> bool {
+    status.source != Source::Served && !named(status, &[DeviceState::Rebuilding]).is_empty()
 }
 
 /// More members are gone than the code can make up for.
@@ -262,7 +276,13 @@ fn bring_back_or_replace(status: &Status, name: &str) -> String {
     let replace = format!("elastripe replace {whom} --device {name} --with NEWPATH");
     let device = status.devices.iter().find(|device| device.name == name);
     // Looking for the device of a silent one may take for ever.
-    let is_there = || device.and_then(|device| device.path.as_ref()).is_none_or(|path| path.exists());
+    let path = device.and_then(|device| device.path.as_ref());
+    let is_there = || path.is_none_or(|path| path.exists());
+    if path.is_none() {
+        return format!(
+            "{replace}; or, if its device is found and well, elastripe online {whom} --device {name} --with PATH"
+        );
+    }
     match device.and_then(|device| device.failed_because) {
         Some(
             FailedBecause::Fault | FailedBecause::Truncated | FailedBecause::Foreign | FailedBecause::Lost,

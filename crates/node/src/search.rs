@@ -11,6 +11,8 @@ pub struct Search {
     pub found: Vec<String>,
     /// How many of them fit.
     pub fitting: usize,
+    /// Block devices that this user may not read.
+    pub unreadable: usize,
 }
 
 impl fmt::Display for Search {
@@ -19,6 +21,9 @@ impl fmt::Display for Search {
             write!(f, "{wanted}: ")?;
         }
         let names = self.found.join(", ");
+        if let Some(unreadable) = unreadable(self.unreadable) {
+            write!(f, "{unreadable}; ")?;
+        }
         match (self.found.is_empty(), self.fitting) {
             (true, _) => f.write_str(
                 "no member of an array was found; name the devices, files or directories to look at",
@@ -30,3 +35,9 @@ impl fmt::Display for Search {
 }
 
 impl std::error::Error for Search {}
+
+/// What of block devices could not be looked at, in a sentence, if anything.
+pub fn unreadable(count: usize) -> Option<String> {
+    let devices = if count == 1 { "block device" } else { "block devices" };
+    (count > 0).then(|| format!("{count} {devices} could not be read: Permission denied; try as root"))
+}

@@ -1,14 +1,88 @@
 //! Makes a device forget that it is a member or a spare.
 
-use crate::checks::Consent;
+use crate::checks::{Caution, Consent, same_file};
 use crate::describe::role_of;
 use crate::error::Error;
-use crate::open::{array_name, look_at, open_options};
+use crate::open::{Candidate, Found, arrange_any_candidates, array_name, in_service, look_at, open_options};
 use crate::refusal::Refusal;
+use crate::scan::look_around;
 use block::{DevIndex, META_BYTES};
 use device::{Access, Members};
 use format::{SUPERBLOCK_OFFSETS, Superblock};
 use std::path::{Path, PathBuf};
+
+/// What an array is without some devices, as far as those of this machine tell.
+struct Without {
+    words: String,
+    is_lost: bool,
+}
+
+impl Without {
+    fn bearable(words: impl Into<String>) -> Self {
+        Self { words: words.into(), is_lost: false }
+    }
+}
+
+/// What the array of `superblock`, found at `path`, is without the devices at `wiped`, that one among them.
+fn without(path: &Path, superblock: &Superblock, wiped: &[PathBuf]) -> Without {
+    let arranged = match arrange_any_candidates(&devices_of(superblock, wiped)) {
+        Ok(arranged) => arranged,
+        Err(error) => {
+            return Without::bearable(format!("what its array is without it cannot be told: {error}"));
+        }
+    };
+    if arranged.spares.iter().any(|spare| same_file(&spare.path, path)) {
+        return Without::bearable("its array has a spare less then");
+    }
+    if !arranged.paths.iter().flatten().any(|own| same_file(own, path)) {
+        return Without::bearable(if arranged.is_away(superblock) {
+            "it is out of service, and what it holds could spare the array a whole rebuild (`online`)"
+        } else {
+            "another device has its place, so nothing is lost"
+        });
+    }
+    without_members(&arranged, wiped)
+}
+
+fn without_members(arranged: &Found, wiped: &[PathBuf]) -> Without {
+    let geometry = arranged.superblock().config.geometry;
+    let serves =
+        |index: usize| arranged.paths[index].as_ref().filter(|_| in_service(arranged.member_state(index)));
+    let serving = (0..arranged.paths.len()).filter_map(serves);
+    let stay = serving.filter(|own| !wiped.iter().any(|path| same_file(own, path))).count();
+    let (bears, missing) = (geometry.parity_count(), arranged.paths.len() - stay);
+    if stay == 0 {
+        return Without::bearable("so are all others that its array has left");
+    }
+    if missing > bears {
+        let words = format!(
+            "it is in service, and without it {missing} members are missing of an array that bears {bears}: ITS DATA IS LOST"
+        );
+        return Without { words, is_lost: true };
+    }
+    let left = bears - missing;
+    Without::bearable(format!("it is in service; the array would bear the loss of {left} more after that"))
+}
+
+/// The devices of an array: among all block devices, and beside those at `wiped`.
+fn devices_of(superblock: &Superblock, wiped: &[PathBuf]) -> Vec<Candidate> {
+    let mut found: Vec<Candidate> = Vec::new();
+    let beside = wiped.iter().filter(|path| path.is_file()).filter_map(|path| path.parent());
+    let beside: Vec<PathBuf> = beside
+        .map(|parent| if parent.as_os_str().is_empty() { PathBuf::from(".") } else { parent.to_owned() })
+        .collect();
+    // Without a place it is all block devices that are looked at.
+    for places in [Vec::new(), [beside, wiped.to_vec()].concat()] {
+        let Ok(sight) = look_around(&places) else { continue };
+        let own = sight.arrays.into_iter().filter(|sighted| sighted.array == superblock.array);
+        for candidate in own.flat_map(|sighted| sighted.candidates) {
+            if !found.iter().any(|known| same_file(&known.path, &candidate.path)) {
+                found.push(candidate);
+            }
+        }
+    }
+    found
+}
 
 /// A device that is to forget what it was, open and locked.
 pub struct Wiping {
@@ -20,8 +94,9 @@ pub struct Wiping {
 }
 
 impl Wiping {
-    /// Looks what a device is, and keeps others from it; nothing is written yet.
-    pub fn begin(path: &Path, consent: Consent) -> Result<Self, Error> {
+    /// Looks what a device is, one of those at `all` that are to be wiped, and keeps others from it; nothing
+    /// is written yet.
+    pub fn begin(path: &Path, all: &[PathBuf], consent: Consent, caution: Caution) -> Result<Self, Error> {
         let candidate = look_at(path)?;
         let superblock = candidate.superblock();
         if superblock.is_none() && !candidate.looks_like_member {
@@ -31,8 +106,14 @@ impl Wiping {
             || "a member whose superblock is damaged".to_owned(),
             |superblock| format!("{} of array {}", role_of(superblock), array_name(superblock)),
         );
+        let array = superblock.map(|superblock| without(path, superblock, all));
+        if array.as_ref().is_some_and(|array| array.is_lost) && !caution.is_forced() {
+            let without = array.map(|array| array.words).unwrap_or_default();
+            return Err(Refusal::WipeLoses { path: path.to_owned(), what, without }.into());
+        }
         if !consent.is_given() {
-            return Err(Refusal::WipeUnasked { path: path.to_owned(), what }.into());
+            let without = array.map_or_else(|| "its array cannot be told".to_owned(), |array| array.words);
+            return Err(Refusal::WipeUnasked { path: path.to_owned(), what, without }.into());
         }
         // Refused while a server has it.
         let member = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))?;

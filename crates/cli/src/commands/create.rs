@@ -1,5 +1,7 @@
 //! `create`: a new array on devices or files that carry nothing known.
 
+mod taken;
+
 use super::Exit;
 use crate::memory::{MemoryLimit, ceil_size};
 use array::{
@@ -10,27 +12,25 @@ use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use device::OpenError;
-use format::{
-    ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, METADATA_START_BYTES, SHARDS_MAX, SchemeKind,
-};
+use format::{ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SHARDS_MAX, SchemeKind};
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
-use node::blank::unknown_content;
 use node::create::shards_for;
 use node::describe::show_shards;
 use node::error::Error;
 use node::fresh;
 use node::interrupt::Interrupt;
-use node::made::MadeFile;
+use node::made::{MadeFile, check_place, short_of_room};
 use node::memory::{show_need, to_json};
 use node::naming::check_name;
-use node::open::{Candidate, array_name, is_locked, look_at, member_name};
+use node::open::{is_locked, look_at, member_name};
 use node::output;
 use node::units::{parse_chunk_size, parse_permille, parse_size, show_size};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
+use taken::Taken;
 
 /// Widest array whose stripes are spread; wider ones rotate.
 const SPREAD_DEVICES_MAX: usize = 10;
@@ -145,19 +145,21 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     // Whatever the chunk size: what is wrong with the other options is said before devices are looked at.
     create_options(arguments, arguments.chunk_size.unwrap_or(*CHUNK_BYTES.start()))?;
     check_name(&arguments.name).map_err(|why| Failure::new(format!("--name: {why}")))?;
-    check_paths(arguments)?;
+    refuse_in_use(arguments)?;
+    let taken = look_at_devices(arguments)?;
+    let notes = notes(arguments, &taken, &missing(arguments)?);
     // A dry run first: nothing is made before it is known that the sizes will do.
     let Planned { config, need } = plan(arguments)?;
     if arguments.dry_run {
-        refuse_in_use(arguments)?;
-        report(arguments, &config, &need, None);
+        report(arguments, &config, (&need, &notes), None);
         return Ok(0);
     }
     let interrupt = Interrupt::watch(true)?;
     let mut made = Vec::new();
-    let log_size = arguments.log_size.or(arguments.file_size);
-    make_missing(&mut made, &arguments.data, arguments.file_size, arguments.allocate, &interrupt)?;
-    make_missing(&mut made, &arguments.log, log_size, arguments.allocate, &interrupt)?;
+    for (path, size_bytes) in missing(arguments)? {
+        made.push(MadeFile::make(path, size_bytes, arguments.allocate)?);
+        interrupt.check_creation()?;
+    }
     let array = NewArray {
         uuid: fresh::uuid()?,
         name: arguments.name.clone(),
@@ -166,7 +168,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     write(arguments, config, &array, &interrupt).map_err(|failure| name_what_stays(failure, &made))?;
     made.iter_mut().for_each(MadeFile::keep);
-    report(arguments, &config, &need, Some(array.uuid));
+    report(arguments, &config, (&need, &notes), Some(array.uuid));
     Ok(0)
 }
 
@@ -324,51 +326,25 @@ fn scheme_names() -> impl TypedValueParser<Value = SchemeKind> {
         .map(|name| name.parse().expect("only names of schemes are possible"))
 }
 
-/// Refuses what must not be overwritten. Missing paths are fine here.
-fn check_paths(arguments: &Arguments) -> Result<(), Failure> {
+/// What would be overwritten; refused if it must not be.
+fn look_at_devices(arguments: &Arguments) -> Result<Vec<Taken>, Failure> {
     let paths: Vec<&PathBuf> = arguments.data.iter().chain(&arguments.log).collect();
-    for (index, path) in paths.iter().enumerate() {
-        if let Some(first) = paths[..index].iter().find(|first| first == &path) {
-            return Err(Failure::new(format!(
-                "{}: given twice; every member needs a device of its own",
-                first.display()
-            )));
-        }
-        if !path.exists() {
-            continue;
-        }
-        let candidate = look_at(path)?;
-        if arguments.force {
-            continue;
-        }
-        if let Some(what) = what_it_holds(path, &candidate)? {
-            let advice = "use another device, or --force to overwrite it";
-            return Err(Failure::new(format!("{}: {what}; {advice}", path.display())));
-        }
-    }
-    Ok(())
+    taken::look(&paths, arguments.force)
 }
 
-/// What would be overwritten on a device, if anything is known of it. Of files what is in them counts,
-/// whatever it is: block devices are seldom blank.
-fn what_it_holds(path: &Path, candidate: &Candidate) -> Result<Option<String>, Failure> {
-    if let Some(superblock) = candidate.superblock() {
-        return Ok(Some(format!("is a member of array {}", array_name(superblock))));
+/// Files that are to be made, with their sizes; refused where none can be.
+fn missing(arguments: &Arguments) -> Result<Vec<(&Path, u64)>, Failure> {
+    let log_size = arguments.log_size.or(arguments.file_size);
+    let data = arguments.data.iter().map(|path| (path.as_path(), arguments.file_size));
+    let log = arguments.log.iter().map(|path| (path.as_path(), log_size));
+    let mut files = Vec::new();
+    for (path, size) in data.chain(log) {
+        if let Some(size) = size.filter(|_| is_missing(path)) {
+            check_place(path)?;
+            files.push((path, size));
+        }
     }
-    if candidate.other_version().is_some() {
-        return Ok(Some("is a member of an array of another format version".to_owned()));
-    }
-    if candidate.looks_like_member {
-        return Ok(Some("has a damaged superblock of an array".to_owned()));
-    }
-    if let Some(signature) = candidate.signature {
-        return Ok(Some(format!("holds {signature}")));
-    }
-    // One that is too small for a superblock is refused for its size.
-    let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
-        && candidate.size_bytes >= METADATA_START_BYTES;
-    let content = if is_file { unknown_content(path).map_err(Error::Device)? } else { None };
-    Ok(content.map(|what| format!("is a file that {what}")))
+    Ok(files)
 }
 
 /// What the members would be opened for is possible only while nobody else has them.
@@ -434,22 +410,6 @@ fn is_missing(path: &Path) -> bool {
     fs::metadata(path).map_or(true, |metadata| metadata.is_file() && metadata.len() == 0)
 }
 
-/// Makes files where nothing is, or an empty file.
-fn make_missing(
-    made: &mut Vec<MadeFile>,
-    paths: &[PathBuf],
-    size_bytes: Option<u64>,
-    allocate: bool,
-    interrupt: &Interrupt,
-) -> Result<(), Failure> {
-    let Some(size_bytes) = size_bytes else { return Ok(()) };
-    for path in paths.iter().filter(|path| is_missing(path)) {
-        made.push(MadeFile::make(path, size_bytes, allocate)?);
-        interrupt.check_creation()?;
-    }
-    Ok(())
-}
-
 fn write(
     arguments: &Arguments,
     config: ArrayConfig,
@@ -458,7 +418,8 @@ fn write(
 ) -> Result<(), Failure> {
     let paths: Vec<PathBuf> = arguments.data.iter().chain(&arguments.log).cloned().collect();
     // Looked at once more under the locks: another command may have been quicker.
-    node::create::create_unless(interrupt, &paths, config, array, || check_paths(arguments))
+    let confirm = || look_at_devices(arguments).map(|_| ());
+    node::create::create_unless(interrupt, &paths, config, array, confirm)
 }
 
 /// What carries a superblock is not taken away: it may have become part of another array.
@@ -474,7 +435,12 @@ fn name_what_stays(failure: Failure, made: &[MadeFile]) -> Failure {
 }
 
 /// Tells what was made, or, without a UUID, what would be.
-fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, uuid: Option<ArrayUuid>) {
+fn report(
+    arguments: &Arguments,
+    config: &ArrayConfig,
+    (need, notes): (&MemoryNeed, &[String]),
+    uuid: Option<ArrayUuid>,
+) {
     let geometry = config.geometry;
     let n = geometry.device_count();
     let paths = arguments.data.iter().chain(&arguments.log);
@@ -497,6 +463,7 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, uuid: 
             "volume_bytes": config.whole_volume_bytes(),
             "memory": to_json(need),
             "devices": devices,
+            "notes": notes,
         });
         return output::line(format_args!("{report:#}"));
     }
@@ -529,12 +496,20 @@ fn report(arguments: &Arguments, config: &ArrayConfig, need: &MemoryNeed, uuid: 
     for (path, name) in paths.clone().zip(names) {
         output::line(format_args!("  {name:<7} {}", path.display()));
     }
-    if let Some(note) = unused(arguments) {
-        output::line(format_args!("  {note}"));
+    for note in notes {
+        output::line(format_args!("  note: {note}"));
     }
     if uuid.is_some() {
         output::line(format_args!("next: {}", serve_line(paths)));
     }
+}
+
+/// What whoever makes the array should know: what is overwritten, what is not used, where room is short.
+fn notes(arguments: &Arguments, taken: &[Taken], files: &[(&Path, u64)]) -> Vec<String> {
+    let verb = if arguments.dry_run { "would be" } else { "is" };
+    let overwritten =
+        taken.iter().map(|one| format!("{verb} overwritten: {} {}", one.path.display(), one.what));
+    overwritten.chain(unused(arguments)).chain(short_of_room(files)).collect()
 }
 
 /// What larger devices have that the smallest one has not.
@@ -550,7 +525,7 @@ fn unused(arguments: &Arguments) -> Option<String> {
     let worth_a_word = unused > least / 100;
     worth_a_word.then(|| {
         let (least, unused) = (show_size(*least), show_size(unused));
-        format!("note: {} has only {least}, so {unused} of the others are not used", smallest.display())
+        format!("{} has only {least}, so {unused} of the others are not used", smallest.display())
     })
 }
 

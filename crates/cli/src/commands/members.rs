@@ -201,8 +201,10 @@ pub fn online(arguments: &OnlineArguments) -> Result<Exit, Failure> {
         Incomplete::RefuseBut(&device),
         None,
         |array| {
+            let dev = array.find(&device)?;
+            array.check_away(dev)?;
             let path = path.as_deref().ok_or_else(|| Error::from(array.no_path(&device)))?;
-            array.check_online(array.find(&device)?, path).map(|_| ())
+            array.check_online(dev, path).map(|_| ())
         },
     )?;
     let live = matches!(session, Session::Live(_));
@@ -267,7 +269,13 @@ pub fn add(arguments: &AddArguments) -> Result<Exit, Failure> {
     let live = matches!(session, Session::Live(_));
     let outcome = session.add_spare(&path, caution);
     keep_what_is_taken(&mut made, live, &outcome);
-    let text = format!("{} is a spare now; name it among the members of `serve`", arguments.spare.display());
+    let lacks = session.status().ok().and_then(|status| {
+        let its = status.devices.into_iter().find(|device| device.path.as_ref() == Some(&path));
+        its.and_then(|device| device.lacks)
+    });
+    let but = lacks.map(|why| format!("; it CANNOT take every place: {why}")).unwrap_or_default();
+    let text =
+        format!("{} is a spare now; name it among the members of `serve`{but}", arguments.spare.display());
     finish(session, outcome, arguments.json, &text)
 }
 

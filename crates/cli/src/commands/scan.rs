@@ -7,6 +7,7 @@ use node::describe::{role_of, shape};
 use node::open::{Candidate, arrange_any_candidates, is_locked};
 use node::output;
 use node::scan::{Sighted, look_around};
+use node::search::unreadable;
 use node::settings::{Kept, keep};
 use node::status::{Source, of_superblocks};
 use serde_json::{Value, json};
@@ -38,6 +39,9 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let sight = look_around(&arguments.places)?;
     for other in &sight.other_versions {
         output::warn(format_args!("elastripe: {other}"));
+    }
+    if let Some(unreadable) = unreadable(sight.unreadable) {
+        output::warn(format_args!("elastripe: {unreadable}"));
     }
     let files = if arguments.write { keep_all(&sight.arrays, &arguments.places)? } else { Vec::new() };
     if arguments.json {

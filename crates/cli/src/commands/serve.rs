@@ -21,6 +21,7 @@ use node::assemble::Assembled;
 use node::describe::describe;
 use node::disk_wish::{DiskCache, DiskWish};
 use node::driver::DriverOptions;
+use node::keys::refuse_store;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
 use node::open::{Force, Incomplete, Locked, lock, lock_to_read, member_name};
@@ -74,6 +75,10 @@ pub struct Arguments {
     /// in memory.
     #[arg(long)]
     read_only: bool,
+    /// Let clients write to the volume although there is a store of keys on it, which `kv serve` serves and
+    /// they may destroy.
+    #[arg(long)]
+    store_as_disk: bool,
 }
 
 /// How an array is run, whatever is served of it.
@@ -467,7 +472,10 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         say_of_page(&monitor, talk);
         monitor.start(socket_path(uuid))?;
     }
-    let served = serve(assembled, endpoints, &service, move |uris| {
+    // Who only looks destroys nothing.
+    let is_safe = arguments.read_only || arguments.store_as_disk;
+    let look = |plant| if is_safe { (plant, Ok(())) } else { refuse_store(plant) };
+    let served = serve(assembled, endpoints, &service, look, move |uris| {
         uris.iter().for_each(|uri| talk.say(format_args!("serving at {uri}")));
     })?;
     if arguments.whole.run.is_none() {

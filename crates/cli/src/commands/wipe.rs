@@ -3,7 +3,7 @@
 use super::Exit;
 use clap::Args;
 use lab::failure::Failure;
-use node::checks::{Consent, same_file};
+use node::checks::{Caution, Consent, same_file};
 use node::output;
 use node::wipe::Wiping;
 use std::path::PathBuf;
@@ -14,21 +14,27 @@ pub struct Arguments {
     /// Devices or files.
     #[arg(required = true, value_name = "DEVICE")]
     paths: Vec<PathBuf>,
-    /// The devices are not needed any more: their array, which is not asked, does without them.
+    /// The devices are not needed any more: their array does without them.
     #[arg(long)]
     yes: bool,
+    /// Even if an array, of which other members stay, loses its data without them.
+    #[arg(long)]
+    force: bool,
 }
 
 /// Runs `wipe`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
-    let consent = Consent::of_flag(arguments.yes);
+    let (consent, caution) = (Consent::of_flag(arguments.yes), Caution::of_flag(arguments.force));
     for (index, path) in arguments.paths.iter().enumerate() {
         if arguments.paths[..index].iter().any(|other| same_file(other, path)) {
             return Err(Failure::new(format!("{}: given twice", path.display())));
         }
     }
     // All of them can be wiped before one is.
-    let begun = arguments.paths.iter().map(|path| Ok((path, Wiping::begin(path, consent)?)));
+    let begun = arguments
+        .paths
+        .iter()
+        .map(|path| Ok((path, Wiping::begin(path, &arguments.paths, consent, caution)?)));
     for (path, wiping) in begun.collect::<Result<Vec<_>, Failure>>()? {
         let was = wiping.finish()?;
         output::line(format_args!("{} was {was}, and is no more", path.display()));

@@ -228,3 +228,53 @@ fn values_that_cannot_be_are_refused_by_the_name_of_the_option() {
     }
     assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_member_of_another_array_is_not_taken_by_mistake() {
+    let rig = Rig::new();
+    let other = ["create", "--parity", "1", "--name", "pg", "--file-size", "64MiB", "--data"];
+    rig.run(&[&other[..], &["p0", "p1", "p2"]].concat()).ok();
+    std::fs::File::create(rig.path("x0")).unwrap().set_len(64 << 20).unwrap();
+    scribble(&rig.path("x0"), 0, b"XFSB");
+    let before = rig.fingerprint(&["p0", "p1", "p2", "x0"]);
+    let own = ["create", "--parity", "1", "--file-size", "64MiB", "--data", "x0", "p2", "n0"];
+    // All that is in the way is named, and force does not tear an array apart.
+    rig.run(&own).refused(&["x0: holds xfs", "p2: is a member of array pg", "data2", "--force"]);
+    for more in [&["--force"][..], &["--force", "--dry-run"]] {
+        let words = ["p2: is data2 of array pg", "2 other members are not named", "wipe", "--yes"];
+        rig.run(&[&own[..], more].concat()).refused(&words);
+    }
+    assert_eq!(rig.fingerprint(&["p0", "p1", "p2", "x0"]), before);
+    assert!(!rig.path("n0").exists());
+    rig.run(&["wipe", "p2", "--yes"]).ok();
+    let said = rig.run(&[&own[..], &["--force", "--dry-run"]].concat()).ok();
+    assert!(said.out.contains("note: would be overwritten: x0 holds xfs"), "{}", said.out);
+    let said = rig.run(&[&own[..], &["--force"]].concat()).ok();
+    assert!(said.out.contains("note: is overwritten: x0 holds xfs"), "{}", said.out);
+    // As a whole it may be overwritten.
+    let again = ["create", "--parity", "1", "--force", "--data", "x0", "p2", "n0"];
+    let said = rig.run(&again).ok();
+    assert!(said.out.contains("note: is overwritten: n0 is a member of array"), "{}", said.out);
+}
+
+#[test]
+fn files_are_made_where_they_last_and_a_dry_run_says_what_would_fail() {
+    let rig = Rig::new();
+    let create = ["create", "--parity", "1", "--file-size", "64MiB", "--data", "d0", "d1"];
+    for more in [&["--dry-run"][..], &[]] {
+        let with = |path: &'static str| rig.run(&[&create[..], &[path], more].concat());
+        with("/dev/lop0").refused(&["/dev/lop0: does not exist", "device nodes", "name right?"]);
+        with("nowhere/d2").refused(&["nowhere/d2: No such file"]);
+        with("./d0").refused(&["d0 and ./d0 are the same device"]);
+    }
+    assert!(!rig.path("d0").exists() && !std::path::Path::new("/dev/lop0").exists());
+    let large = ["create", "--parity", "1", "--file-size", "200TiB", "--chunk-size", "1MiB"];
+    let said = rig.run(&[&large[..], &["--data", "d0", "d1", "--dry-run"]].concat()).ok().out;
+    assert!(said.contains("note: the file system of . has") && said.contains("--allocate"), "{said}");
+    rig.run(&create).ok();
+    let replace =
+        ["replace", "d0", "d1", "--device", "data0", "--with", "/dev/nvme99n1", "--file-size", "64MiB"];
+    rig.run(&replace).refused(&["/dev/nvme99n1: does not exist", "device nodes"]);
+    let add = ["add", "d0", "d1", "--spare", "/dev/sdzz", "--file-size", "64MiB"];
+    rig.run(&add).refused(&["/dev/sdzz: does not exist", "device nodes"]);
+}

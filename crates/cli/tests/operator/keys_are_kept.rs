@@ -246,3 +246,19 @@ fn the_store_is_measured_over_any_nbd_export() {
     assert!(client.says("DBSIZE")[1..].parse::<u32>().unwrap() >= 4000);
     server.stop().ok();
 }
+
+#[test]
+fn a_store_is_not_served_as_a_disk_by_mistake() {
+    let rig = Rig::with_array();
+    let run = ["--run", "true"];
+    rig.run(&[&["kv", "serve"][..], &MEMBERS, &["--create", "--resp", "unix:keys"], &run].concat()).ok();
+    let serve =
+        |more: &[&str]| rig.run(&[&["serve"][..], &MEMBERS, &["--nbd", "unix:nbd"], &run, more].concat());
+    let refused = serve(&[]).code(1);
+    let words = ["holds a store of keys", "kv serve", "--read-only", "--store-as-disk"];
+    assert!(words.iter().all(|word| refused.err.contains(word)), "{refused:?}");
+    assert_eq!(rig.status(&MEMBERS)["clean"], true, "stopped in order");
+    serve(&["--read-only"]).ok();
+    serve(&["--store-as-disk"]).ok();
+    rig.run(&[&["kv", "serve"][..], &MEMBERS, &["--resp", "unix:keys"], &run].concat()).ok();
+}

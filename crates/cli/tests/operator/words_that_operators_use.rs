@@ -81,7 +81,7 @@ fn a_device_that_is_wiped_is_a_member_no_more() {
         std::fs::write(rig.path("blank"), vec![0; 1 << 20]).unwrap();
         rig.run(&["wipe", "blank", "--yes"]).refused(&["blank", "not a member"]);
         assert_ne!(rig.fingerprint(&all), before, "it was served");
-        let ran = rig.run(&["wipe", "d0", "d1", "--yes"]).ok();
+        let ran = rig.run(&["wipe", "d0", "d1", "--yes", "--force"]).ok();
         assert!(
             ran.out.contains("d0 was data0 of array tank") && ran.out.contains("d1 was data1"),
             "{ran:?}"
@@ -93,4 +93,29 @@ fn a_device_that_is_wiped_is_a_member_no_more() {
         // Of use again, without --force.
         rig.run(&["create", "--parity", "1", "--data", "d0", "d1"]).ok();
     }
+}
+
+#[test]
+fn wipe_says_what_an_array_is_without_its_devices() {
+    let rig = Rig::new();
+    let create = ["create", "--parity", "1", "--name", "pg", "--file-size", "64MiB", "--data"];
+    rig.run(&[&create[..], &["p0", "p1", "p2"]].concat()).ok();
+    rig.run(&["wipe", "p0"]).refused(&["p0: is data0 of array pg", "it is in service", "0 more", "--yes"]);
+    for more in [&["--yes"][..], &[]] {
+        let words = ["p0: is data0", "2 members are missing", "bears 1", "ITS DATA IS LOST", "--force"];
+        rig.run(&[&["wipe", "p0", "p1"], more].concat()).refused(&words);
+    }
+    // Another device has its place; or none has yet.
+    let replace = ["replace", "p0", "p1", "p2", "--device", "data0", "--with", "n0", "--file-size", "64MiB"];
+    rig.run(&replace).ok();
+    rig.run(&["wipe", "p0"]).refused(&["p0: is data0", "another device has its place, so nothing is lost"]);
+    rig.run(&["wipe", "p0", "--yes"]).ok();
+    rig.run(&["fail", "n0", "p1", "p2", "--device", "data0", "--yes"]).ok();
+    rig.run(&["wipe", "n0"]).refused(&["n0: is data0", "out of service", "online"]);
+    let add = ["add", "n0", "p1", "p2", "--spare", "s0", "--file-size", "64MiB", "--force"];
+    rig.run(&add).ok();
+    rig.run(&["wipe", "s0"]).refused(&["s0: is spare of array pg", "a spare less"]);
+    // All of them: whoever says so is done with the array.
+    rig.run(&["wipe", "n0", "p1", "p2"]).refused(&["n0: is data0"]);
+    rig.run(&["wipe", "n0", "p1", "p2", "s0", "--yes"]).ok();
 }

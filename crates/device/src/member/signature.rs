@@ -60,6 +60,7 @@ const FIXED: &[(&str, usize, &[u8])] = &[
     ("bcache", 4096 + 24, b"\xc6\x85\x73\xf6\x4e\x1a\x45\xca\x82\x65\xf5\x7f\x48\xba\x6d\x81"),
     ("bcachefs", 4096 + 24, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef"),
     ("Ceph BlueStore", 0, b"bluestore block device"),
+    ("Oracle ASM", 32, b"ORCLDISK"),
 ];
 
 fn fixed(head: &[u8]) -> Option<&'static str> {

@@ -198,6 +198,11 @@ impl Header {
         out
     }
 
+    /// Whether the first block of a volume begins as that of a store does, intact or not.
+    pub(crate) fn begins(block: &[u8]) -> bool {
+        block.starts_with(MAGIC)
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         if bytes.len() < USED_BYTES || &bytes[..16] != MAGIC {
             return Err(Malformed::Magic);

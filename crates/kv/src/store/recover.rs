@@ -285,6 +285,11 @@ struct Found {
     void: bool,
 }
 
+/// Whether a volume that begins with this block holds a store, intact or not.
+pub fn is_store(first_block: &[u8]) -> bool {
+    Header::begins(first_block)
+}
+
 /// Opens the store on a volume. If the volume has become larger, so does the store.
 pub fn open(medium: &mut dyn Medium, volume_bytes: u64, options: Options) -> Result<Store, OpenError> {
     let header = read_header(medium, volume_bytes)?;

@@ -179,6 +179,17 @@ fn open(ferry: &mut Ferry<Plant>, keys: KeyService) -> Result<Store, Error> {
     Ok(kv::open(ferry, volume_bytes, keys.options).map_err(NoStore::NotOpened)?)
 }
 
+/// That there is no store on the volume of an array that runs here.
+pub fn refuse_store(plant: Plant) -> (Plant, Result<(), Error>) {
+    let mut ferry = Ferry::new(plant);
+    let request = Request::Read { offset_bytes: 0, buffer: Buffer::new(BLOCK_BYTES) };
+    let ended = ferry.carry(vec![Issued { tag: 0, request }]);
+    // What cannot be read is no reason not to serve the rest.
+    let block = ended.into_iter().find(|ended| ended.result.is_ok()).and_then(|ended| ended.buffer);
+    let holds = block.is_some_and(|block| kv::is_store(&block));
+    (ferry.into_volume(), if holds { Err(NoStore::WouldBeOverwritten.into()) } else { Ok(()) })
+}
+
 fn look_whether_empty(ferry: &mut Ferry<Plant>, volume_bytes: u64) -> Result<(), Error> {
     let size = usize::try_from(volume_bytes).unwrap_or(usize::MAX);
     let looked_bytes = LOOKED_BYTES.min(size - size % BLOCK_BYTES);

@@ -115,6 +115,9 @@ pub struct DeviceStatus {
     /// Why it went out of service, if that was since the array was assembled.
     #[serde(default)]
     pub failed_because: Option<FailedBecause>,
+    /// Of a spare: why it cannot take every place, if it cannot.
+    #[serde(default)]
+    pub lacks: Option<String>,
     /// The device that is to take its place, while it becomes the same.
     #[serde(default)]
     pub replacement: Option<Replacement>,
@@ -202,6 +205,7 @@ impl DeviceStatus {
             not_answering: false,
             last_fault: None,
             failed_because: None,
+            lacks: None,
             replacement: None,
             write_streams: None,
             wear: None,

@@ -47,7 +47,8 @@ fn add(
         Some((state, why)) => (state, Some(why)),
         None => (DeviceState::Spare, None),
     };
-    let device = DeviceStatus::of_spare(kind, index, state, path.to_owned());
+    let mut device = DeviceStatus::of_spare(kind, index, state, path.to_owned());
+    device.lacks.clone_from(&why);
     if let Some(why) = why {
         let what = if state == DeviceState::Spare { "cannot take every place" } else { "is no spare now" };
         status.notes.push(format!("{} ({}) {what}: {why}", device.name, path.display()));

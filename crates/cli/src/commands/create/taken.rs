@@ -1,0 +1,134 @@
+//! What is on the devices that an array is to be made of, and would be overwritten.
+
+use device::identity;
+use format::{ArrayUuid, METADATA_START_BYTES, MemberState, Role, Superblock};
+use lab::failure::Failure;
+use node::blank::unknown_content;
+use node::describe::role_of;
+use node::error::Error;
+use node::made::place_of;
+use node::open::{Candidate, array_name, look_at};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What a device holds.
+pub(super) struct Taken {
+    pub path: PathBuf,
+    pub what: String,
+    /// A device that holds nothing of a known kind may be meant to be blank.
+    is_known: bool,
+    superblock: Option<Superblock>,
+}
+
+impl Taken {
+    /// What is known of a device, if anything is. Of files what is in them counts, whatever it is: block
+    /// devices are seldom blank.
+    fn find(path: &Path) -> Result<Option<Self>, Failure> {
+        let candidate = look_at(path)?;
+        let superblock = candidate.superblock().cloned();
+        let known = what_is_known(&candidate);
+        // One that is too small for a superblock is refused for its size.
+        let is_large = candidate.size_bytes >= METADATA_START_BYTES;
+        let is_file = fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+        let (what, is_known) = match known {
+            Some(what) => (Some(what), true),
+            None if is_large => {
+                let content = unknown_content(path).map_err(Error::Device)?;
+                let kind = if is_file { "is a file that" } else { "is a device that" };
+                (content.map(|what| format!("{kind} {what}")), is_file)
+            }
+            None => (None, false),
+        };
+        Ok(what.map(|what| Self { path: path.to_owned(), what, is_known, superblock }))
+    }
+
+    /// The array that it is a member of, and in service as far as it knows.
+    fn array(&self) -> Option<&Superblock> {
+        let own = |superblock: &&Superblock| superblock.members.get(superblock.dev.index()).copied();
+        let serves = |superblock: &&Superblock| {
+            superblock.role != Role::Spare && own(superblock).is_some_and(|entry| is_in_service(entry.state))
+        };
+        self.superblock.as_ref().filter(serves)
+    }
+}
+
+fn is_in_service(state: MemberState) -> bool {
+    matches!(state, MemberState::Healthy | MemberState::Rebuilding)
+}
+
+fn what_is_known(candidate: &Candidate) -> Option<String> {
+    if let Some(superblock) = candidate.superblock() {
+        return Some(format!("is a member of array {}: {}", array_name(superblock), role_of(superblock)));
+    }
+    if candidate.other_version().is_some() {
+        return Some("is a member of an array of another format version".to_owned());
+    }
+    if candidate.looks_like_member {
+        return Some("has a damaged superblock of an array".to_owned());
+    }
+    candidate.signature.map(|signature| format!("holds {signature}"))
+}
+
+/// What is on these devices; missing ones are fine. Refuses two names of one device and, unless `force`, what
+/// must not be overwritten.
+pub(super) fn look(paths: &[&PathBuf], force: bool) -> Result<Vec<Taken>, Failure> {
+    refuse_twice(paths)?;
+    let mut taken = Vec::new();
+    for path in paths.iter().filter(|path| path.exists()) {
+        taken.extend(Taken::find(path)?);
+    }
+    let known: Vec<&Taken> = taken.iter().filter(|one| one.is_known).collect();
+    if !known.is_empty() && !force {
+        let all: Vec<String> =
+            known.iter().map(|one| format!("{}: {}", one.path.display(), one.what)).collect();
+        let advice = if all.len() == 1 { "use another device" } else { "use other devices" };
+        return Err(Failure::new(format!("{}; {advice}, or --force to overwrite it", all.join("; "))));
+    }
+    refuse_to_tear_apart(&taken)?;
+    Ok(taken)
+}
+
+fn refuse_twice(paths: &[&PathBuf]) -> Result<(), Failure> {
+    let is_same = |one: &Path, other: &Path| {
+        let same = identity(one).ok().zip(identity(other).ok()).is_some_and(|(a, b)| a == b);
+        one == other || same || place_of(one) == place_of(other)
+    };
+    for (index, path) in paths.iter().enumerate() {
+        if let Some(first) = paths[..index].iter().find(|first| is_same(first, path)) {
+            let (first, second) = (first.display(), path.display());
+            let names = if first.to_string() == second.to_string() {
+                format!("{first}: given twice")
+            } else {
+                format!("{first} and {second} are the same device")
+            };
+            return Err(Failure::new(format!("{names}; every member needs a device of its own")));
+        }
+    }
+    Ok(())
+}
+
+/// An array is overwritten as a whole: whoever names some of its members alone has mistaken a device, or can
+/// wipe it first.
+fn refuse_to_tear_apart(taken: &[Taken]) -> Result<(), Failure> {
+    let of = |array: ArrayUuid| taken.iter().filter_map(Taken::array).filter(move |own| own.array == array);
+    for one in taken {
+        let Some(superblock) = one.array() else { continue };
+        let wanted = superblock.members.iter().take(member_count(superblock));
+        let wanted = wanted.filter(|entry| is_in_service(entry.state)).count();
+        let others = wanted.saturating_sub(of(superblock.array).count());
+        if others > 0 {
+            let (path, array, role) = (one.path.display(), array_name(superblock), role_of(superblock));
+            let are = if others == 1 { "another member is" } else { "other members are" };
+            let others = if others == 1 { String::new() } else { format!("{others} ") };
+            return Err(Failure::new(format!(
+                "{path}: is {role} of array {array}, of which {others}{are} not named here; is it the right device? If that array may \
+                 lose it: `elastripe wipe {path} --yes`"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn member_count(superblock: &Superblock) -> usize {
+    superblock.config.geometry.device_count() + usize::from(superblock.config.log_count)
+}
