@@ -260,5 +260,21 @@ fn a_store_is_not_served_as_a_disk_by_mistake() {
     assert_eq!(rig.status(&MEMBERS)["clean"], true, "stopped in order");
     serve(&["--read-only"]).ok();
     serve(&["--store-as-disk"]).ok();
-    rig.run(&[&["kv", "serve"][..], &MEMBERS, &["--resp", "unix:keys"], &run].concat()).ok();
+    let keys = |more: &[&str]| {
+        rig.run(&[&["kv", "serve"][..], &MEMBERS, &["--resp", "unix:keys"], &run, more].concat())
+    };
+    keys(&[]).ok();
+    if !has("qemu-io") {
+        return;
+    }
+    // Without its tables it is of no use any more, and makes room for another only if that is wanted.
+    let spoil = "qemu-io -f raw \"$ELASTRIPE_URI\" -c 'write -P 0 8k 40k'";
+    let options = ["--nbd", "unix:nbd", "--store-as-disk", "--run", spoil];
+    rig.run(&[&["serve"][..], &MEMBERS, &options].concat()).ok();
+    for more in [&["--create"][..], &[]] {
+        let refused = keys(more).code(1);
+        assert!(refused.err.contains("table of segments"), "{refused:?}");
+    }
+    keys(&["--overwrite"]).ok();
+    keys(&[]).ok();
 }

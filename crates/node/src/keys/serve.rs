@@ -162,8 +162,15 @@ fn open(ferry: &mut Ferry<Plant>, keys: KeyService) -> Result<Store, Error> {
         Ok(store) => return Ok(store),
         Err(error) => error,
     };
-    // Whatever else is wrong with a store, it is one.
-    if !matches!(error, kv::OpenError::Header(_)) || keys.making == Making::Never {
+    // Whatever else is wrong with a store, it is one. That its tables are lost does not pass.
+    let is_none = matches!(error, kv::OpenError::Header(_));
+    let is_useless = matches!(error, kv::OpenError::Table { .. } | kv::OpenError::Shrunk { .. });
+    let may_be_made = match keys.making {
+        Making::Never => false,
+        Making::OnEmpty => is_none,
+        Making::OnAnything => is_none || is_useless,
+    };
+    if !may_be_made {
         return Err(NoStore::NotOpened(error).into());
     }
     if keys.making == Making::OnEmpty {
