@@ -3,22 +3,42 @@
 
 use crate::Rng;
 use crate::course::Mode;
-use crate::disk::TEARS;
-use crate::machine::{Hurt, Machine};
+use crate::disk::{BLOCK_BYTES, TEARS, blocks_of};
+use crate::machine::{Hurt, Machine, Retired, Standing};
 use crate::port::Shard;
 use crate::script::Script;
 use crate::swarm::{Odds, Swarm, draw_options, draw_pace};
 use crate::trap::Trap;
 use crate::violation;
 use crate::violation::Violation;
-use array::{CreateOptions, Done, Engine, plan_config};
-use block::{Geometry, Random as _};
-use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, SchemeKind};
+use array::{CreateOptions, Done, Engine, EngineError, Seat, plan_config};
+use block::{DevIndex, Geometry, Random as _};
+use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, MemberState, SchemeKind};
+use std::collections::BTreeSet;
+
+/// A deadline is waited for in steps of this, so that none passes unseen by what waits for another.
+const NAP_NS_MAX: u64 = 1_000_000;
+
+/// What an array went through.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Toll {
+    /// Power cuts, those included in which the server was killed and the devices kept their caches.
+    pub power_cuts: u64,
+    /// Devices lost or hurt.
+    pub hurt: u64,
+    /// Devices whose place another has taken, and that was rebuilt.
+    pub replaced: u64,
+}
 
 /// See the module's documentation.
 pub struct Base {
     machine: Machine,
     shard: Option<Shard>,
+    /// A rebuild has not been answered.
+    rebuilding: bool,
+    /// Devices that count as hurt.
+    counted: BTreeSet<u16>,
+    toll: Toll,
 }
 
 impl Base {
@@ -27,14 +47,16 @@ impl Base {
         let mut rng = Rng::new(seed);
         let swarm = draw(&mut rng, volume_bytes)?;
         let machine = Machine::of(swarm, rng, false, Mode::Drawn)?;
-        let mut base = Self { machine, shard: None };
+        let (counted, toll) = (BTreeSet::new(), Toll::default());
+        let mut base = Self { machine, shard: None, rebuilding: false, counted, toll };
         base.start()?;
         Ok(base)
     }
 
     /// What it is, for whoever reads of a failure.
     pub fn summary(&self) -> String {
-        self.machine.swarm.summary()
+        let hurt = &self.machine.suspects;
+        format!("{}; devices lost or hurt: {hurt:?}; {:?}", self.machine.swarm.summary(), self.toll())
     }
 
     /// Bytes of its chunks.
@@ -42,9 +64,9 @@ impl Base {
         self.machine.swarm.config.geometry.chunk_bytes()
     }
 
-    /// Devices that are lost, or may be.
-    pub fn lost(&self) -> usize {
-        self.machine.suspects.len()
+    /// What it went through.
+    pub fn toll(&self) -> Toll {
+        Toll { power_cuts: self.machine.outcome.crashes, ..self.toll }
     }
 
     /// The engine; none between a power cut and the next start.
@@ -54,30 +76,34 @@ impl Base {
 
     /// Some time passes. Answers go to the end of `answers`.
     pub fn turn(&mut self, answers: &mut Vec<Done>) -> Result<(), Violation> {
-        let Self { machine, shard: Some(shard) } = self else { return Ok(()) };
+        let Self { machine, shard: Some(shard), .. } = self else { return Ok(()) };
         machine.now_ns += machine.rng.below(2_000);
         machine.world.change().set_now(machine.now_ns);
         shard.engine().set_now(machine.now_ns);
         let more = shard.turn();
+        let first = answers.len();
         shard.take_answers(answers);
         if let Some(broken) = machine.world.look().broken() {
             return Err(violation!("{broken}"));
         }
-        if more {
-            return Ok(());
+        if !more {
+            if let Some(what) = shard.engine_ref().stranded() {
+                return Err(violation!("lost wakeup: nobody will pump the engine, and {what} is left"));
+            }
+            if machine.world.look().in_flight() > 0 {
+                machine.world.change().tick_to_next();
+            } else if let Some(at_ns) = shard.engine_ref().next_deadline_ns() {
+                machine.now_ns = machine.now_ns.max(at_ns.min(machine.now_ns + NAP_NS_MAX));
+            }
         }
-        if machine.world.look().in_flight() > 0 {
-            machine.world.change().tick_to_next();
-        } else if let Some(at_ns) = shard.engine_ref().next_deadline_ns() {
-            machine.now_ns = machine.now_ns.max(at_ns.min(machine.now_ns + 1_000_000));
-        }
-        Ok(())
+        let own = answers.extract_if(first.., |done| Shard::is_own_tag(done.tag)).collect::<Vec<_>>();
+        own.into_iter().try_for_each(|done| self.rebuilt(done))
     }
 
-    /// A device is going to fail an operation, to be gone, or to write to another place; `false` if there are
+    /// A device is going to fail an operation, to be gone, or to write to another place, unless there are
     /// enough of those.
-    pub fn hurt(&mut self) -> bool {
-        let Some(dev) = self.machine.draw_victim() else { return false };
+    pub fn hurt(&mut self) {
+        let Some(dev) = self.machine.draw_victim() else { return };
         self.machine.hurt(dev, Hurt::Anything);
         let rng = &mut self.machine.rng;
         let trap = match rng.below(5) {
@@ -88,26 +114,106 @@ impl Base {
             _ => Trap::Gone { dev },
         };
         self.machine.world.change().set_trap(trap);
-        true
+        self.count();
+    }
+
+    /// What an operator does about a device that is lost or hurt: a rebuild that a power cut interrupted goes
+    /// on; or a new device takes the place of one that is out of service; or one is taken out of it.
+    pub fn mend(&mut self) {
+        let Some(shard) = self.shard.as_mut().filter(|_| !self.rebuilding) else { return };
+        let mut suspects = self.machine.suspects.iter().map(|&dev| DevIndex::new(dev));
+        let engine = shard.engine_ref();
+        let is = |dev: &DevIndex, state| engine.health().state(*dev) == state;
+        if suspects.clone().any(|dev| is(&dev, MemberState::Rebuilding)) {
+            self.rebuilding = true;
+            let tag = shard.own_tag();
+            return shard.engine().resume_rebuild(tag);
+        }
+        if let Some(dev) = suspects.clone().find(|&dev| engine.is_replaceable(dev)) {
+            if engine.in_flight(dev) == 0 {
+                let (serial, tag) = (Seat::of(engine, dev).serial_max + 1, shard.own_tag());
+                put_in_place(&mut self.machine, dev.get());
+                self.rebuilding = true;
+                shard.engine().rebuild(tag, dev, serial);
+            }
+        } else if let Some(dev) = suspects.find(|dev| is(dev, MemberState::Healthy)) {
+            shard.engine().fail_device(dev);
+        }
     }
 
     /// Power fails, and may take devices with it; then the array is started again.
     pub fn cut(&mut self) -> Result<(), Violation> {
-        self.shard = None;
+        (self.shard, self.rebuilding) = (None, false);
         self.machine.power_off();
         self.start()
     }
 
     fn start(&mut self) -> Result<(), Violation> {
         self.shard = self.machine.power_on()?.pop();
+        // What was planned for the start, and did not happen by its end.
+        self.machine.world.change().crash_never();
+        self.machine.world.change().make_room();
+        self.count();
+        Ok(())
+    }
+
+    fn count(&mut self) {
+        let suspects = &self.machine.suspects;
+        self.toll.hurt += suspects.difference(&self.counted).map(|_| 1).sum::<u64>();
+        self.counted = suspects.clone();
+    }
+
+    /// A rebuild was answered: what is healthy now, and was not hurt since it came, is as good as any.
+    fn rebuilt(&mut self, done: Done) -> Result<(), Violation> {
+        self.rebuilding = false;
+        match done.result {
+            Ok(()) => {}
+            Err(EngineError::Preempted | EngineError::GivenUp | EngineError::Busy) => return Ok(()),
+            Err(error) => return Err(violation!("a rebuild failed: {error}")),
+        }
+        let Self { machine, shard: Some(shard), .. } = self else { return Ok(()) };
+        for dev in std::mem::take(&mut machine.suspects) {
+            let is_healthy = shard.engine_ref().health().state(DevIndex::new(dev)) == MemberState::Healthy;
+            let standing = &mut machine.standing[usize::from(dev)];
+            standing.replacement &= !is_healthy;
+            if !is_healthy || standing.tainted || standing.lost {
+                machine.suspects.insert(dev);
+                continue;
+            }
+            standing.excluded = 0;
+            machine.retired[usize::from(dev)].iter_mut().for_each(|retired| retired.excluded = true);
+            self.toll.replaced += 1;
+        }
+        self.count();
         Ok(())
     }
 }
 
+/// A new device, with nothing on it or anything, takes the place of one that is out of service. That one may
+/// come back at a later start.
+fn put_in_place(machine: &mut Machine, dev: u16) {
+    let blocks = machine.world.look().disk(dev).view().len();
+    let fill = machine.rng.pick(&[None, Some(0xee)]);
+    let block = fill.map(|byte| blocks_of(&[byte; BLOCK_BYTES]).swap_remove(0));
+    machine.world.change().clear_traps(dev);
+    let image = machine.world.change().replace(dev, vec![block; blocks]);
+    let excluded = machine.standing[usize::from(dev)].excluded == machine.all_shards();
+    if machine.superblock_in(&image, dev, 0).is_some() {
+        machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
+    }
+    machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
+}
+
 /// An array in which devices may be lost, of one shard, whose volume is large enough.
 fn draw(rng: &mut Rng, volume_bytes: u64) -> Result<Swarm, Violation> {
-    let schemes = [SchemeKind::Eplog, SchemeKind::Elastic, SchemeKind::Was, SchemeKind::ParityLog];
-    let scheme = rng.pick(&[schemes[0], schemes[0], schemes[1], schemes[2], schemes[3], SchemeKind::Raid]);
+    let scheme = rng.pick(&[
+        SchemeKind::Eplog,
+        SchemeKind::Eplog,
+        SchemeKind::Elastic,
+        SchemeKind::Was,
+        SchemeKind::ParityLog,
+        SchemeKind::Raid,
+    ]);
     let config = draw_config(rng, scheme, volume_bytes)?;
     let tear = rng.pick(&TEARS);
     let groups = Vec::new();
@@ -115,7 +221,8 @@ fn draw(rng: &mut Rng, volume_bytes: u64) -> Result<Swarm, Violation> {
     let odds = Odds { loss: rng.pick(&[0, 300, 700]), recrash: rng.pick(&[0, 200, 500]), ..Odds::default() };
     let options = draw_options(rng, &config);
     let pace = draw_pace(rng, &config);
-    Ok(Swarm { config, options, pace, odds, faults: true, ..script.swarm(tear) })
+    let kills = rng.chance(1, 3);
+    Ok(Swarm { config, options, pace, odds, kills, faults: true, ..script.swarm(tear) })
 }
 
 fn draw_config(rng: &mut Rng, scheme: SchemeKind, volume_bytes: u64) -> Result<ArrayConfig, Violation> {

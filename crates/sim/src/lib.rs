@@ -98,7 +98,7 @@ mod trap;
 mod violation;
 mod world;
 
-pub use base::Base;
+pub use base::{Base, Toll};
 pub use course::{Item, Part, Reduction};
 pub use disk::Tear;
 pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caught};

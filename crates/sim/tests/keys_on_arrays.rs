@@ -10,9 +10,9 @@
 mod world;
 
 use array::Done;
-use block::{Random, Slot, XoshiroStarStar};
+use block::{Durability, Random, Slot, XoshiroStarStar};
 use kv::blocks::{Buffer, Ended, Fault, Issued, Medium, Request};
-use sim::Base;
+use sim::{Base, Toll};
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -23,14 +23,13 @@ use world::under::Under;
 /// Chunks in a request to the engine at most.
 const CHUNKS_MAX: usize = 8;
 /// Turns after which a request that does not end is taken for lost.
-const TURNS_MAX: u64 = 2_000_000;
+const TURNS_MAX: u64 = 500_000;
 
 /// A request of the store that has not ended.
 struct Open {
     request: Request,
     /// Requests to the engine that it has become, and those that have not been made yet.
     left: usize,
-    failed: bool,
 }
 
 /// A request to the engine: bytes of a request of the store.
@@ -39,6 +38,9 @@ struct Piece {
     first: usize,
     length: usize,
 }
+
+/// How often something happens: in one turn of so many, or never.
+type Odds = Option<u64>;
 
 /// A volume of an array.
 struct OnArray {
@@ -51,18 +53,31 @@ struct OnArray {
     ended: VecDeque<Ended>,
     next_tag: u64,
     carried_max: Option<u64>,
+    /// Turns since a request ended.
     turns: u64,
-    /// Devices lost or hurt in all worlds.
-    lost: Rc<Cell<usize>>,
+    hurts: Odds,
+    mends: Odds,
+    /// What all worlds went through.
+    sum: Rc<Cell<Toll>>,
+}
+
+fn narrow(number: u64) -> usize {
+    usize::try_from(number).expect("small")
+}
+
+fn wide(number: usize) -> u64 {
+    u64::try_from(number).expect("small")
 }
 
 impl OnArray {
-    fn new(number: u64, size_bytes: usize, random: XoshiroStarStar, lost: Rc<Cell<usize>>) -> Self {
-        let base = Base::new(number, size_bytes as u64)
+    fn new(number: u64, size_bytes: usize, mut random: XoshiroStarStar, sum: Rc<Cell<Toll>>) -> Self {
+        let base = Base::new(number, wide(size_bytes))
             .unwrap_or_else(|error| panic!("world {number}: {error}; again: KV_WORLD={number}"));
         Self {
             number,
             base,
+            hurts: random.pick(&[None, Some(300), Some(3000)]),
+            mends: random.pick(&[None, Some(300), Some(3000)]),
             random,
             open: HashMap::new(),
             waiting: VecDeque::new(),
@@ -71,7 +86,7 @@ impl OnArray {
             next_tag: 0,
             carried_max: None,
             turns: 0,
-            lost,
+            sum,
         }
     }
 
@@ -80,21 +95,16 @@ impl OnArray {
         panic!("world {number}: {what}; {array}; again: KV_WORLD={number}")
     }
 
+    /// Gives a piece to the engine; it comes back if there are no buffers for it.
     fn begin(&mut self, piece: Piece) -> Option<Piece> {
         let chunk = self.base.chunk_bytes();
         let open = &self.open[&piece.tag];
-        let (place, is_discard) = match &open.request {
-            Request::Read { offset_bytes, .. } | Request::Write { offset_bytes, .. } => {
-                (*offset_bytes, false)
-            }
-            Request::Discard { offset_bytes, .. } => (*offset_bytes, true),
-            Request::Flush => (0, false),
-        };
-        let at = place as usize + piece.first;
-        let count = match (&open.request, is_discard) {
-            (Request::Flush, _) => 0,
-            (_, true) => 2,
-            _ => (at + piece.length).div_ceil(chunk) - at / chunk,
+        let (place, _) = extent(&open.request);
+        let at = narrow(place) + piece.first;
+        let count = match &open.request {
+            Request::Flush => 0,
+            Request::Discard { .. } => 2,
+            Request::Read { .. } | Request::Write { .. } => parts(at, piece.length, chunk).count(),
         };
         let engine = self.base.engine().expect("power is on");
         let mut slots = Vec::new();
@@ -102,13 +112,12 @@ impl OnArray {
             return Some(piece);
         }
         self.next_tag += 1;
-        let (tag, length) = (self.next_tag, piece.length as u64);
+        let (tag, at_bytes, length) = (self.next_tag, wide(at), wide(piece.length));
         match &open.request {
-            Request::Read { .. } => engine.read(tag, at as u64, length, &slots),
+            Request::Read { .. } => engine.read(tag, at_bytes, length, &slots),
             Request::Flush => engine.flush(tag),
             Request::Discard { .. } => {
-                let durability = block::Durability::Volatile;
-                engine.zero(tag, at as u64, length, [slots[0], slots[1]], durability);
+                engine.zero(tag, at_bytes, length, [slots[0], slots[1]], Durability::Volatile);
             }
             Request::Write { buffer, durability, .. } => {
                 let mut from = piece.first;
@@ -117,7 +126,7 @@ impl OnArray {
                     engine.pool().bytes_mut(*slot)[part].copy_from_slice(&buffer[from..from + length]);
                     from += length;
                 }
-                engine.write(tag, at as u64, length, &slots, *durability);
+                engine.write(tag, at_bytes, length, &slots, *durability);
             }
         }
         self.under_way.insert(tag, (piece, slots));
@@ -126,11 +135,14 @@ impl OnArray {
 
     fn end(&mut self, done: Done) {
         let (piece, slots) = self.under_way.remove(&done.tag).expect("it was asked");
+        if let Err(error) = done.result {
+            self.fail(&format!("{:?}: {error}", self.open[&piece.tag].request));
+        }
         let chunk = self.base.chunk_bytes();
         let open = self.open.get_mut(&piece.tag).expect("it is open");
         let engine = self.base.engine().expect("power is on");
         if let Request::Read { offset_bytes, buffer } = &mut open.request {
-            let (mut into, at) = (piece.first, *offset_bytes as usize + piece.first);
+            let (mut into, at) = (piece.first, narrow(*offset_bytes) + piece.first);
             for (slot, part) in slots.iter().zip(parts(at, piece.length, chunk)) {
                 let length = part.len();
                 buffer[into..into + length].copy_from_slice(&engine.pool().bytes(*slot)[part]);
@@ -139,22 +151,21 @@ impl OnArray {
         }
         slots.into_iter().for_each(|slot| engine.pool().free(slot));
         open.left -= 1;
-        open.failed |= done.result.is_err();
-        if let (Err(error), false) = (done.result, matches!(open.request, Request::Discard { .. })) {
-            let lost = self.base.lost();
-            self.fail(&format!("{:?} failed with {lost} devices lost or hurt: {error}", piece.tag));
-        }
         if open.left == 0 {
             let open = self.open.remove(&piece.tag).expect("looked up above");
-            let result = if open.failed { Err(Fault::Io) } else { Ok(()) };
-            self.ended.push_back(Ended { tag: piece.tag, buffer: buffer_of(open.request), result });
+            let (tag, buffer) = (piece.tag, buffer_of(open.request));
+            self.ended.push_back(Ended { tag, buffer, result: Ok(()) });
         }
+    }
+
+    fn happens(&mut self, odds: Odds) -> bool {
+        odds.is_some_and(|turns| self.random.chance(1, turns))
     }
 
     fn turn(&mut self) {
         self.turns += 1;
         if self.turns > TURNS_MAX {
-            self.fail("requests do not end");
+            self.fail(&format!("{} requests do not end", self.open.len()));
         }
         while let Some(piece) = self.waiting.pop_front() {
             if let Some(piece) = self.begin(piece) {
@@ -162,14 +173,27 @@ impl OnArray {
                 break;
             }
         }
-        if self.random.chance(1, 3000) {
+        if self.happens(self.hurts) {
             self.base.hurt();
+        }
+        if self.happens(self.mends) {
+            self.base.mend();
         }
         let mut answers = Vec::new();
         if let Err(error) = self.base.turn(&mut answers) {
             self.fail(&error.to_string());
         }
         answers.into_iter().for_each(|done| self.end(done));
+    }
+}
+
+/// Where a request is, and how long.
+fn extent(request: &Request) -> (u64, usize) {
+    match request {
+        Request::Read { offset_bytes, buffer } => (*offset_bytes, buffer.len()),
+        Request::Write { offset_bytes, buffer, .. } => (*offset_bytes, buffer.len()),
+        Request::Discard { offset_bytes, length_bytes } => (*offset_bytes, narrow(*length_bytes)),
+        Request::Flush => (0, 0),
     }
 }
 
@@ -207,27 +231,19 @@ impl Under for OnArray {
             Some(left) => *left -= 1,
             None => {}
         }
-        let (at, length) = match &request {
-            Request::Read { offset_bytes, buffer } => (*offset_bytes, buffer.len()),
-            Request::Write { offset_bytes, buffer, .. } => (*offset_bytes, buffer.len()),
-            Request::Discard { offset_bytes, length_bytes } => (*offset_bytes, *length_bytes as usize),
-            Request::Flush => (0, 0),
-        };
+        let (at, length) = extent(&request);
         let chunk = self.base.chunk_bytes();
-        let whole = matches!(request, Request::Discard { .. } | Request::Flush);
-        let most = if whole { usize::MAX } else { CHUNKS_MAX * chunk };
+        let is_cut = matches!(request, Request::Read { .. } | Request::Write { .. });
+        let most = if is_cut { CHUNKS_MAX * chunk } else { usize::MAX };
         let (mut first, mut left) = (0, 0);
-        loop {
+        while first < length || left == 0 {
             // Up to the end of a chunk, so that the next piece begins at one.
-            let end = (at as usize + first).saturating_add(most) / chunk * chunk;
-            let piece = if whole { length } else { (end - at as usize).min(length) - first };
-            self.waiting.push_back(Piece { tag, first, length: piece });
-            (first, left) = (first + piece, left + 1);
-            if first >= length {
-                break;
-            }
+            let most = most - narrow(at + wide(first)) % chunk;
+            let piece = Piece { tag, first, length: most.min(length - first) };
+            (first, left) = (first + piece.length, left + 1);
+            self.waiting.push_back(piece);
         }
-        self.open.insert(tag, Open { request, left, failed: false });
+        self.open.insert(tag, Open { request, left });
     }
 
     fn step(&mut self) -> Option<Ended> {
@@ -265,7 +281,12 @@ impl Under for OnArray {
 
 impl Drop for OnArray {
     fn drop(&mut self) {
-        self.lost.set(self.lost.get() + self.base.lost());
+        let (sum, toll) = (self.sum.get(), self.base.toll());
+        self.sum.set(Toll {
+            power_cuts: sum.power_cuts + toll.power_cuts,
+            hurt: sum.hurt + toll.hurt,
+            replaced: sum.replaced + toll.replaced,
+        });
     }
 }
 
@@ -280,6 +301,11 @@ impl Medium for OnArray {
     }
 }
 
+fn run(number: u64, sum: &Rc<Cell<Toll>>) {
+    let sum = Rc::clone(sum);
+    World::on(number, |size, random| OnArray::new(number, size, random, sum)).run();
+}
+
 fn number(name: &str) -> Option<u64> {
     std::env::var(name)
         .ok()
@@ -292,12 +318,12 @@ fn every_key_is_what_it_may_be_on_arrays_that_lose_devices() {
         Some(world) => (world, 1),
         None => (number("KV_FROM").unwrap_or(0), number("KV_WORLDS").unwrap_or(40)),
     };
-    let lost = Rc::new(Cell::new(0));
-    for number in from..from + count {
-        let counted = Rc::clone(&lost);
-        World::on(number, |size, random| OnArray::new(number, size, random, counted)).run();
-    }
-    let lost = lost.get();
-    println!("{count} worlds from {from}: {lost} devices lost or hurt");
-    assert!(count < 20 || lost as u64 > count / 4, "{lost} devices were lost or hurt in {count} worlds");
+    let sum = Rc::default();
+    (from..from + count).for_each(|number| run(number, &sum));
+    let Toll { power_cuts, hurt, replaced } = sum.get();
+    println!(
+        "{count} worlds from {from}: {power_cuts} power cuts, {hurt} devices lost or hurt, {replaced} replaced"
+    );
+    let enough = power_cuts > count && hurt > count / 4 && replaced > count / 10;
+    assert!(count < 20 || enough, "too little happened: {:?} in {count} worlds", sum.get());
 }
