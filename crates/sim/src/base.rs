@@ -14,7 +14,7 @@ use crate::violation::Violation;
 use array::{CreateOptions, Done, Engine, EngineError, Seat, plan_config};
 use block::{DevIndex, Geometry, Random as _};
 use format::{ArrayConfig, CodeKind, Consistency, LayoutKind, MemberState, SchemeKind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A deadline is waited for in steps of this, so that none passes unseen by what waits for another.
 const NAP_NS_MAX: u64 = 1_000_000;
@@ -36,6 +36,9 @@ pub struct Base {
     shard: Option<Shard>,
     /// A rebuild has not been answered.
     rebuilding: bool,
+    /// Of requests that have not been answered: members out of service when they were asked, and their
+    /// serial numbers.
+    asked: BTreeMap<u64, Vec<(DevIndex, u32)>>,
     /// Devices that count as hurt.
     counted: BTreeSet<u16>,
     toll: Toll,
@@ -48,7 +51,8 @@ impl Base {
         let swarm = draw(&mut rng, volume_bytes)?;
         let machine = Machine::of(swarm, rng, false, Mode::Drawn)?;
         let (counted, toll) = (BTreeSet::new(), Toll::default());
-        let mut base = Self { machine, shard: None, rebuilding: false, counted, toll };
+        let asked = BTreeMap::new();
+        let mut base = Self { machine, shard: None, rebuilding: false, asked, counted, toll };
         base.start()?;
         Ok(base)
     }
@@ -74,6 +78,29 @@ impl Base {
         self.shard.as_mut().map(Shard::engine)
     }
 
+    /// The engine was asked something. Once that is answered, whoever is out of service now must not be
+    /// believed after a power cut.
+    pub fn asked(&mut self, tag: u64) {
+        let Some(shard) = &self.shard else { return };
+        let health = shard.engine_ref().health();
+        let devs = (0..self.machine.member_count()).map(DevIndex::new);
+        let out = devs.filter(|&dev| !health.is_writable(dev));
+        let out: Vec<_> = out.map(|dev| (dev, health.members()[dev.index()].serial)).collect();
+        if !out.is_empty() {
+            self.asked.insert(tag, out);
+        }
+    }
+
+    fn answered(&mut self, tag: u64) {
+        let Self { machine, shard: Some(shard), asked, .. } = self else { return };
+        let health = shard.engine_ref().health();
+        for (dev, serial) in asked.remove(&tag).unwrap_or_default() {
+            if !health.is_writable(dev) && health.members()[dev.index()].serial == serial {
+                machine.standing[dev.index()].exclude(0);
+            }
+        }
+    }
+
     /// Some time passes. Answers go to the end of `answers`.
     pub fn turn(&mut self, answers: &mut Vec<Done>) -> Result<(), Violation> {
         let Self { machine, shard: Some(shard), .. } = self else { return Ok(()) };
@@ -97,23 +124,34 @@ impl Base {
             }
         }
         let own = answers.extract_if(first.., |done| Shard::is_own_tag(done.tag)).collect::<Vec<_>>();
+        answers[first..].iter().for_each(|done| self.answered(done.tag));
         own.into_iter().try_for_each(|done| self.rebuilt(done))
     }
 
-    /// A device is going to fail an operation, to be gone, or to write to another place, unless there are
-    /// enough of those.
+    /// A device is going to fail an operation, to be gone, not to answer, or to write to another place, or
+    /// bits of it flip, unless there are enough of those.
     pub fn hurt(&mut self) {
-        let Some(dev) = self.machine.draw_victim() else { return };
-        self.machine.hurt(dev, Hurt::Anything);
-        let rng = &mut self.machine.rng;
-        let trap = match rng.below(5) {
-            0 => Trap::Read { dev, count: rng.within(1, 20) as u32 },
+        let Self { machine, .. } = self;
+        let Some(dev) = machine.draw_victim() else { return };
+        machine.hurt(dev, Hurt::Anything);
+        let rng = &mut machine.rng;
+        let trap = match rng.below(7) {
+            0 => Trap::Read { dev, count: rng.pick(&[1, 5, 20]) },
             1 => Trap::Write { dev },
             2 => Trap::Flush { dev },
             3 => Trap::Misdirect { dev },
-            _ => Trap::Gone { dev },
+            4 => Trap::Gone { dev },
+            5 if machine.swarm.options.device_timeout_ns.is_some() => {
+                let ticks = rng.pick(&[None, Some(50), Some(10_000)]);
+                machine.world.change().hang(dev, ticks);
+                return self.count();
+            }
+            _ => {
+                machine.rot(dev);
+                return self.count();
+            }
         };
-        self.machine.world.change().set_trap(trap);
+        machine.world.change().set_trap(trap);
         self.count();
     }
 
@@ -144,6 +182,7 @@ impl Base {
     /// Power fails, and may take devices with it; then the array is started again.
     pub fn cut(&mut self) -> Result<(), Violation> {
         (self.shard, self.rebuilding) = (None, false);
+        self.asked.clear();
         self.machine.power_off();
         self.start()
     }
