@@ -1,6 +1,7 @@
 //! The worlds of the key-value store on arrays instead of a disk that keeps the promise of one: power fails
-//! at any moment, and as many devices as the code tolerates are lost, fail or write elsewhere beneath the
-//! store, which must not notice. In most worlds others take their places, so that more are lost in all.
+//! at any moment, and as many devices as the code tolerates are lost, fail, rot, fall silent or write
+//! elsewhere beneath the store, which must not notice. In most worlds others take their places, so that more
+//! are lost in all.
 //!
 //! `KV_WORLD=n` repeats one, `KV_FROM` and `KV_WORLDS` run a range.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
@@ -24,7 +25,7 @@ use world::under::Under;
 /// Chunks in a request to the engine at most.
 const CHUNKS_MAX: usize = 8;
 /// Worlds, unless it is said how many.
-const WORLDS: u64 = 250;
+const WORLDS: u64 = 200;
 /// Worlds that may be needed to find a bug of the array.
 const PLANTED_WORLDS: u64 = 200;
 /// Turns after which a request that does not end is taken for lost.
