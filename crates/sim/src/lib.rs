@@ -67,12 +67,14 @@
 //! cut short; `ruin` damage beyond the promise; `swarm` what is drawn from the seed; `machine` power on and
 //! off; `life` one world from its seed to its end; `fleet` the shards side by side; `session` requests;
 //! `check` invariants at rest;
+//! `base` an array for the tests of what stands on arrays;
 //! `explore` many worlds; `script` power cuts at every operation of a small plan; `course` which parts of a
 //! world happen, `simpler` what can be made simpler about one, `shrink` the smallest world that still
 //! fails.
 #![forbid(unsafe_code)]
 
 mod attach;
+mod base;
 mod check;
 mod course;
 mod disk;
@@ -96,6 +98,7 @@ mod trap;
 mod violation;
 mod world;
 
+pub use base::{Base, Toll};
 pub use course::{Item, Part, Reduction};
 pub use disk::Tear;
 pub use explore::{Exploration, Failure, Until, explore, replay_command, run_caught};

@@ -556,7 +556,7 @@ pub fn is_resync(config: &ArrayConfig) -> bool {
     config.scheme.is_in_place() && config.consistency == Consistency::Resync
 }
 
-fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
+pub(crate) fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
     let mut commit = CommitPolicy {
         every_requests: rng.pick(&[None, None, Some(5), Some(20), Some(100)]),
         idle_ns: rng.pick(&[None, None, Some(20_000), Some(1_000_000)]),
@@ -600,7 +600,7 @@ fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions {
     }
 }
 
-fn draw_pace(rng: &mut Rng, config: &ArrayConfig) -> Pace {
+pub(crate) fn draw_pace(rng: &mut Rng, config: &ArrayConfig) -> Pace {
     let members = config.geometry.device_count() as u64 + u64::from(config.log_count);
     let slow = rng.chance(1, 4).then(|| (rng.below(members) as u16, rng.within(2, 10)));
     Pace { delay_max: rng.pick(&[0, 1, 3, 10]), slow }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 /// Whether this process was started with SIGHUP ignored, as its children then are.
-fn is_hup_ignored() -> bool {
+pub fn is_hup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
     u64::from_str_radix(mask.trim(), 16).unwrap() & 1 == 1

@@ -1,11 +1,12 @@
 //! What the oracle says of an answer.
 
+use super::under::Under;
 use super::{Asked, Kind, State, World, bytes_of, key_of};
 use kv::Store;
 use kv::Sync;
 use kv::ask::{Answer, Ask, Keys, Refused, Told, Value};
 
-impl World {
+impl<U: Under> World<U> {
     pub(super) fn judge(&mut self, told: Told) {
         let Some(Asked { kind }) = self.asked.remove(&told.tag) else {
             self.fail(&format!("{told:?} was not asked"));
@@ -17,7 +18,7 @@ impl World {
                 self.judge_change(key, before, after, (wants_old, is_delete, stored, version), answer);
             }
             (_, Err(Refused::Damaged { .. })) if self.rotten => {}
-            (_, Err(Refused::ReadOnly)) if self.disk.writes_fail => {}
+            (_, Err(Refused::ReadOnly)) if self.writes_fail() => {}
             (Kind::Get { allowed, range, .. }, Ok(Answer::Value(found))) => {
                 let fits = |state: &State| match (state, &found) {
                     (None, None) => true,
@@ -73,7 +74,7 @@ impl World {
         (wants_old, is_delete, stored, version): (bool, bool, bool, u64),
         answer: Result<Answer, Refused>,
     ) {
-        if answer == Err(Refused::ReadOnly) && self.disk.writes_fail {
+        if answer == Err(Refused::ReadOnly) && self.writes_fail() {
             // It may have happened or not, and nothing more will: the key stays as if it were under way.
             return;
         }

@@ -7,12 +7,14 @@
 pub mod disk;
 mod judge;
 mod opening;
+pub mod under;
 
 use block::{Random, XoshiroStarStar};
 use disk::Disk;
 use kv::ask::{Answer, Ask, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
 use kv::{Create, Options, Secret, Store, Sync, VolumeShape};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use under::Under;
 
 /// What a key is: a value by its seed and length, and when its time is up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -91,13 +93,13 @@ pub struct Plan {
 /// The keys that a scan has seen, and those that it must see.
 type Scan = (BTreeSet<Box<[u8]>>, BTreeSet<usize>);
 
-pub struct World {
+pub struct World<U = Disk> {
     number: u64,
     random: XoshiroStarStar,
     /// Draws what came to be part of worlds later, so that the others stay what they are.
     later: XoshiroStarStar,
     plan: Plan,
-    disk: Disk,
+    under: U,
     store: Option<Store>,
     volume: u64,
     models: Vec<KeyModel>,
@@ -127,11 +129,12 @@ fn bytes_of(thing: Thing) -> Vec<u8> {
     bytes
 }
 
-impl World {
-    pub fn new(number: u64) -> Self {
+impl<U: Under> World<U> {
+    /// The world of a number, on what `make` makes of a size in bytes.
+    pub fn on(number: u64, make: impl FnOnce(usize, XoshiroStarStar) -> U) -> Self {
         let mut random = XoshiroStarStar::new(number);
         let mut later = XoshiroStarStar::new(number ^ 0x6c61_7465_7200);
-        let plan = Plan {
+        let mut plan = Plan {
             rot: random.chance(1, 4),
             full: random.chance(1, 4),
             sync: random.pick(&[Sync::Always, Sync::Always, Sync::EverySecond, Sync::OnFlush]),
@@ -146,10 +149,13 @@ impl World {
         };
         let volume = plan.slots * (64 << 10) + 12 * 4096;
         let size = usize::try_from(volume).expect("small");
-        let mut disk = Disk::new(size, random.fork());
+        let mut under = make(size, random.fork());
+        if under.disk().is_none() {
+            (plan.rot, plan.faults, plan.grows) = (false, false, false);
+        }
         let shape = VolumeShape { volume_bytes: volume, segment_bytes: Some(64 << 10) };
         let create = Create { shape, uuid: *b"a world of its o", secret: Secret([random.word(), number]) };
-        kv::create(&mut disk, &create).expect("a volume of this size holds a store");
+        kv::create(&mut under, &create).expect("a volume of this size holds a store");
         let models =
             (0..plan.keys).map(|_| KeyModel { may_be: vec![(0, None)], ..KeyModel::default() }).collect();
         Self {
@@ -157,7 +163,7 @@ impl World {
             random,
             later,
             plan,
-            disk,
+            under,
             store: None,
             volume,
             models,
@@ -192,11 +198,11 @@ impl World {
             self.open();
             let steps = if self.plan.hasty { 60 } else { self.random.pick(&[50, 300, 1500]) };
             self.work(steps);
-            if self.plan.full && !self.disk.writes_fail && self.later.chance(1, 3) {
+            if self.plan.full && !self.writes_fail() && self.later.chance(1, 3) {
                 self.fill_and_delete();
             }
             match self.random.below(4) {
-                _ if self.disk.writes_fail => self.cut(),
+                _ if self.writes_fail() => self.cut(),
                 0..3 if self.plan.hasty => self.cut(),
                 0 => self.stop(),
                 1 => {
@@ -211,9 +217,13 @@ impl World {
         self.settle();
         self.check_scan();
         self.stop();
-        if self.later.chance(1, 4) {
+        if self.later.chance(1, 4) && self.under.disk().is_some() {
             self.give_away();
         }
+    }
+
+    fn writes_fail(&self) -> bool {
+        self.under.disk_ref().is_some_and(|disk| disk.writes_fail)
     }
 
     fn say(&self, what: impl FnOnce() -> String) {
@@ -296,7 +306,7 @@ impl World {
         for step in 0..steps {
             if step == fails_at {
                 // Whatever comes then, the power cut after it leaves what may be.
-                self.disk.writes_fail = true;
+                self.under.disk().expect("only disks fail").writes_fail = true;
                 for _ in 0..200 {
                     if self.random.chance(1, 2) {
                         self.ask_something();
@@ -333,11 +343,11 @@ impl World {
         let blocks = usize::try_from(self.volume / 4096).expect("small") - behind;
         for _ in 0..1 + self.random.below(4) {
             let block = front + self.random.index(blocks - front);
-            self.disk.rot(block);
+            self.under.disk().expect("only disks rot").rot(block);
             self.say(|| format!("0: rot of {block} at {}", block * 4096));
         }
         if self.random.chance(1, 4) {
-            self.disk.rot(0);
+            self.under.disk().expect("only disks rot").rot(0);
         }
         self.open();
     }
@@ -525,10 +535,10 @@ impl World {
         let Some(store) = &mut self.store else { return };
         store.drive(self.now_ms, &mut told);
         while let Some(issued) = store.next_request() {
-            self.disk.submit(issued);
+            self.under.submit(issued);
         }
         for _ in 0..self.random.below(6) {
-            if let Some(ended) = self.disk.step() {
+            if let Some(ended) = self.under.step() {
                 store.ended(ended);
             }
         }
@@ -539,11 +549,12 @@ impl World {
 
     fn settle(&mut self) {
         for _ in 0..200_000 {
-            if self.asked.is_empty() && !self.disk.busy() && self.store.as_ref().is_some_and(Store::is_idle) {
+            if self.asked.is_empty() && !self.under.busy() && self.store.as_ref().is_some_and(Store::is_idle)
+            {
                 return;
             }
             self.turn();
-            let awake = self.disk.busy() || self.store.as_ref().is_some_and(Store::wants_drive);
+            let awake = self.under.busy() || self.store.as_ref().is_some_and(Store::wants_drive);
             if !awake && !self.asked.is_empty() {
                 self.fail(&format!("the store sleeps over {} asks", self.asked.len()));
             }
@@ -561,12 +572,12 @@ impl World {
         for _ in 0..100_000 {
             store.drive(self.now_ms, &mut told);
             while let Some(issued) = store.next_request() {
-                self.disk.submit(issued);
+                self.under.submit(issued);
             }
             if let Some(Told { answer, .. }) = told.pop() {
                 return answer;
             }
-            if let Some(ended) = self.disk.step() {
+            if let Some(ended) = self.under.step() {
                 store.ended(ended);
             }
         }
@@ -608,7 +619,7 @@ impl World {
         self.asked.clear();
         self.scan = None;
         self.store = None;
-        self.disk.cut();
+        self.under.cut();
         for model in &mut self.models {
             model.changing = None;
         }
@@ -635,7 +646,7 @@ impl World {
         }
         self.cut();
         let options = self.options();
-        let after = match kv::open(&mut self.disk, self.volume, options) {
+        let after = match kv::open(&mut self.under, self.volume, options) {
             Ok(store) => store.figures(),
             Err(error) => self.fail(&format!("after a stop: {error}")),
         };
@@ -644,7 +655,13 @@ impl World {
         if !same && !self.rotten {
             self.fail(&format!("a stop changed what is there: {before:?}, {after:?}"));
         }
-        self.disk.cut();
+        self.under.cut();
+    }
+}
+
+impl World {
+    pub fn new(number: u64) -> Self {
+        Self::on(number, Disk::new)
     }
 }
 

@@ -1,12 +1,16 @@
 //! How a world's store is opened: also cut short, on a disk that has grown, and what must be there then.
 
+use super::under::Under;
 use super::{State, World, bytes_of, key_of};
 use block::Random;
 use kv::ask::{Answer, Ask, Keys, Range, Refused};
 
-impl World {
+impl<U: Under> World<U> {
     pub(super) fn open(&mut self) {
-        self.disk.in_order = self.random.chance(1, 3);
+        let in_order = self.random.chance(1, 3);
+        if let Some(disk) = self.under.disk() {
+            disk.in_order = in_order;
+        }
         if self.plan.grows && self.later.chance(1, 2) {
             self.grow();
         }
@@ -15,7 +19,7 @@ impl World {
         self.check_all();
         if self.random.chance(1, 8) {
             self.store = None;
-            self.disk.cut();
+            self.under.cut();
             self.open_once();
             self.check_all();
         }
@@ -23,7 +27,7 @@ impl World {
 
     fn open_once(&mut self) {
         let options = self.options();
-        match kv::open(&mut self.disk, self.volume, options) {
+        match kv::open(&mut self.under, self.volume, options) {
             Ok(store) => {
                 if store.is_in_doubt() && !self.rotten {
                     self.fail("the store is in doubt although nothing rotted");
@@ -39,15 +43,15 @@ impl World {
     fn open_cut_short(&mut self) {
         let options = self.options();
         while self.later.chance(1, 4) {
-            self.disk.carried_max = Some(self.later.below(60));
-            match kv::open(&mut self.disk, self.volume, options) {
+            self.under.carry_at_most(self.later.below(60));
+            match kv::open(&mut self.under, self.volume, options) {
                 Ok(_) | Err(kv::OpenError::Volume(_)) => {}
                 // What it could not read may be what it needed.
-                Err(_) if self.disk.carried_max == Some(0) => {}
+                Err(_) if self.under.is_carried_out() => {}
                 Err(error) => self.fail(&format!("the store does not open: {error}")),
             }
             self.say(|| "0: power cut while it opens".to_owned());
-            self.disk.cut();
+            self.under.cut();
         }
     }
 
@@ -55,14 +59,14 @@ impl World {
     pub(super) fn give_away(&mut self) {
         self.store = None;
         let size = 4096 * self.later.pick(&[2, 12, 100]);
-        let before = self.disk.give_away(size).to_vec();
+        let before = self.under.disk().expect("only disks are given away").give_away(size).to_vec();
         let options = self.options();
-        match kv::open(&mut self.disk, self.volume, options) {
+        match kv::open(&mut self.under, self.volume, options) {
             Err(kv::OpenError::Header(_)) => {}
             other => self.fail(&format!("a disk that was given away: {:?}", other.map(|_| "a store"))),
         }
-        self.disk.cut();
-        if self.disk.durable() != before {
+        self.under.cut();
+        if self.under.disk_ref().is_none_or(|disk| disk.durable() != before) {
             self.fail("a disk that was given away was written to");
         }
     }
@@ -71,7 +75,7 @@ impl World {
     fn grow(&mut self) {
         self.volume += 4096 * self.later.pick(&[1, 5, 16, 23, 100, 321]);
         self.say(|| format!("0: the volume has {} bytes", self.volume));
-        self.disk.grow(usize::try_from(self.volume).expect("small"));
+        self.under.disk().expect("only disks grow").grow(usize::try_from(self.volume).expect("small"));
     }
 
     /// After a start every key is something that it may be, and stays so.
