@@ -387,9 +387,13 @@ impl Machine {
             let superblock = self.superblock_on(dev, shard).filter(|_| !gone);
             found.extend(superblock.map(|superblock| (dev, superblock)));
         }
-        // Members that were out of service know nothing of what came later: without any other nobody can
-        // tell.
-        found.iter().find(|&&(dev, _)| !self.standing[usize::from(dev)].is_excluded(shard))?;
+        // Members that were out of service know nothing of what came later, nor does a disk that was one
+        // once and is being put in a place: without any other nobody can tell.
+        let knows = |&&(dev, _): &&(u16, Superblock)| {
+            let standing = &self.standing[usize::from(dev)];
+            !standing.is_excluded(shard) && !standing.replacement
+        };
+        found.iter().find(knows)?;
         let superblocks: Vec<Superblock> = found.iter().map(|(_, superblock)| superblock.clone()).collect();
         let mut arrangement =
             arrange(&superblocks).inspect_err(|error| self.say(|| format!("not arranged: {error}"))).ok()?;

@@ -66,6 +66,7 @@ const FAILED: [(u64, &str); 11] = [
     ),
     (20_000_028_871, "nobody let a paused scrub of several shards go on, whose patrols never rested at once"),
     (72_000_044_234, "the judge took a device for whole in all shards that was scrubbed in one of them"),
+    (75_000_017_787, "the judge took a disk that was to be wiped for one that knows who is out of service"),
 ];
 
 #[test]
