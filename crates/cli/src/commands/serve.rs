@@ -18,9 +18,11 @@ use lab::options::rewrites::RewriteChoice;
 use monitor::Monitor;
 use node::activation::{Passed, passed};
 use node::assemble::Assembled;
+use node::checks::same_file;
 use node::describe::describe;
 use node::disk_wish::{DiskCache, DiskWish};
 use node::driver::DriverOptions;
+use node::error::Error;
 use node::keys::refuse_store;
 use node::logbook::{self, Level, LogTime, log, log_as};
 use node::memory::{available_bytes, show_need};
@@ -28,7 +30,7 @@ use node::open::{Force, Incomplete, Locked, lock, lock_to_read, member_name};
 use node::open_files::{self, OpenFiles};
 use node::operate::with_shared_members;
 use node::output;
-use node::registry::socket_path;
+use node::registry::{Record, records, socket_path};
 use node::scan::members_of;
 use node::serve::{Address, Endpoints, Places, Service, parse_address, serve, uri_at};
 use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
@@ -431,9 +433,10 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     // Whatever can fail without the array being touched comes before it is assembled.
     let force = Force::of_flag(arguments.whole.force);
     let locked = match arguments.read_only {
-        true => lock_to_read(&paths, force, incomplete)?,
-        false => lock(&paths, force, incomplete)?,
+        true => lock_to_read(&paths, force, incomplete),
+        false => lock(&paths, force, incomplete),
     };
+    let locked = locked.map_err(|error| name_the_server(error, &paths))?;
     let scheme = locked.superblock().config.scheme;
     let sync = match arguments.sync {
         Sync::Always => SyncPolicy::Always,
@@ -483,6 +486,20 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         output::line(format_args!("stopped in order; {connections} connections were served"));
     }
     Ok(served.child.map_or(0, exit_of))
+}
+
+/// Of members that somebody holds: who serves them.
+fn name_the_server(error: Error, paths: &[PathBuf]) -> Failure {
+    let serves =
+        |record: &Record| record.paths.iter().any(|own| paths.iter().any(|path| same_file(own, path)));
+    let server = if matches!(error, Error::InUse(_)) { records().into_iter().find(serves) } else { None };
+    let Some(Record { uuid, name, pid, addresses, .. }) = server else { return error.into() };
+    let Error::InUse(reason) = error else { return error.into() };
+    let name = if name.is_empty() { uuid } else { name };
+    let addresses = addresses.join(" ");
+    Failure::new(format!(
+        "{reason}: array {name} is being served already, by process {pid} at {addresses}; `elastripe status {name}` says how it is"
+    ))
 }
 
 /// Where page and metrics are, and whether others can see them.

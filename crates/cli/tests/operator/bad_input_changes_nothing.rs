@@ -81,7 +81,12 @@ fn wrong_devices() {
 fn another_server_on_the_same_members() {
     let rig = rig();
     let server = rig.serve(&MEMBERS, &[]);
-    rig.on("serve", &MEMBERS, &["--nbd", "unix:other"]).refused(&["d0", "in use"]);
+    rig.on("serve", &MEMBERS, &["--nbd", "unix:other"]).refused(&[
+        "d0",
+        "in use",
+        "array tank is being served already, by process",
+        "status tank",
+    ]);
     // Without the control socket nobody but the lock can tell.
     let blind = |command: &str, options: &[&str]| {
         let mut args = vec![command];
