@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Real clients on the release binary: NBD tools, fio, qemu, file systems through nbdfuse and a loop device, crashes.
 #
-#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these; mariadb, postgres, prometheus, page, ublk and nvme only so
+#   scripts/clients.sh [NAME...]     all tests, or those whose name begins with one of these; mariadb, postgres,
+#                                    prometheus, page, ublk, vhost and nvme only so
 #
 #   CRASHES=3          how often the server is killed in each crash test
 #   SEED=...           what the crash tests draw from (printed when one fails)
@@ -9,7 +10,8 @@
 #   PYTHON=python3     one that has the module redis (pip install redis)
 #   GO_YCSB=go-ycsb    go-ycsb (go build ./cmd/go-ycsb in the source of the Go module github.com/pingcap/go-ycsb)
 #   KEEP=1             keep the directory of a failed test
-#   QEMU=FILE          nvme: an emulator (QEMU_DATA="DIRECTORY..." with what it needs, if that is elsewhere); NVME_GUEST=DIRECTORY with another kernel
+#   QEMU=FILE          nvme, vhost: an emulator (QEMU_DATA="DIRECTORY..." with what it needs, if that is elsewhere)
+#   NVME_GUEST=DIRECTORY   nvme: with another kernel
 #   WAITS=FILE         hung, cut: append to it how long a client waited at most
 #
 # Exit code 0 when nothing failed. A test that this machine cannot run is skipped, with the reason.
@@ -26,6 +28,7 @@ PATH=$PATH:/usr/sbin:/sbin
 . "$repo/scripts/clients/members.sh"
 . "$repo/scripts/clients/ublk.sh"
 . "$repo/scripts/clients/nvme.sh"
+. "$repo/scripts/clients/vhost.sh"
 . "$repo/scripts/clients/keys.sh"
 
 # name : seconds it may take : function and arguments
@@ -75,6 +78,9 @@ by_name=(
   "prometheus:120:test_prometheus"
   "page:120:test_page"
   "ublk:960:test_ublk"
+  "vhost-eplog:960:test_vhost eplog"
+  "vhost-raid:960:test_vhost raid"
+  "vhost-elastic:960:test_vhost elastic"
   "nvme:960:test_nvme"
 )
 [ $# -eq 0 ] || tests+=("${by_name[@]}")

@@ -97,7 +97,7 @@ fn describe(growth: &Growth, dry_run: bool) {
     ));
     if let Some(wait) = growth.show_wait() {
         output::line(format_args!(
-            "  it is being served: what clients asked waited for {wait}; they see the new size when they connect"
+            "  it is being served: what clients asked waited for {wait}; those of NBD see the new size when they connect, virtual machines at once"
         ));
     }
     for small in &growth.small_spares {

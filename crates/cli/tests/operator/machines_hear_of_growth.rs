@@ -1,9 +1,10 @@
-//! A virtual machine monitor is told that the disk has grown, on the channel that it has named, and reads
-//! the new size.
+//! A virtual machine monitor is told that the disk has grown, on the channel that it has named, reads the new
+//! size, and uses the room.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::arrays_grow::enlarge;
-use crate::common::Rig;
+use crate::common::disk::{Disk, Wish};
+use crate::common::{MEMBERS, Rig};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::io::{IoSlice, Read as _, Write as _};
 use std::mem::MaybeUninit;
@@ -20,7 +21,11 @@ const SET_BACKEND_REQ_FD: u32 = 21;
 const GET_CONFIG: u32 = 24;
 /// The back end's: the configuration has changed.
 const CONFIG_CHANGE: u32 = 2;
-/// Protocol features: a channel of the back end, and a configuration.
+/// Flags: an answer is wanted; it is one.
+const WANTS_ANSWER: u8 = 1 << 3;
+const IS_ANSWER: u8 = 1 << 2;
+/// Protocol features: answers where they are wanted, a channel of the back end, and a configuration.
+const ANSWERS: u64 = 1 << 3;
 const CHANNEL: u64 = 1 << 5;
 const CONFIG: u64 = 1 << 9;
 
@@ -56,16 +61,25 @@ impl Monitor {
         u64::from_le_bytes(self.ask(code, &[]).try_into().unwrap())
     }
 
-    /// Names the channel, of which it keeps the other end.
-    fn channel(&mut self) -> UnixStream {
+    /// Names the channel, of which it keeps the other end, with a flag or none; takes the answer if it
+    /// wants one, as QEMU does.
+    fn channel(&mut self, flag: u8) -> UnixStream {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let descriptors = [theirs.as_fd()];
         assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
-        let bytes = message(SET_BACKEND_REQ_FD, &[]);
+        let mut bytes = message(SET_BACKEND_REQ_FD, &[]);
+        bytes[4] |= flag;
         let sent = sendmsg(&self.0, &[IoSlice::new(&bytes)], &mut control, SendFlags::empty()).unwrap();
         assert_eq!(sent, bytes.len());
+        if flag == WANTS_ANSWER {
+            let mut expected = message(SET_BACKEND_REQ_FD, &[0; 8]);
+            expected[4] |= IS_ANSWER;
+            let mut answer = vec![0; expected.len()];
+            self.0.read_exact(&mut answer).unwrap();
+            assert_eq!(answer, expected);
+        }
         ours.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         ours
     }
@@ -80,8 +94,10 @@ impl Monitor {
 
 #[test]
 fn a_monitor_is_told_that_the_disk_has_grown() {
-    for options in [&["--vhost-user-blk", "disk"][..], &["--vhost-user-blk", "disk", "--socket-threads", "2"]]
-    {
+    for (options, flag) in [
+        (&["--vhost-user-blk", "disk"][..], 0),
+        (&["--vhost-user-blk", "disk", "--socket-threads", "2"], WANTS_ANSWER),
+    ] {
         let rig = Rig::new();
         rig.run(&[
             "create",
@@ -104,9 +120,10 @@ fn a_monitor_is_told_that_the_disk_has_grown() {
         let features = monitor.ask_number(GET_FEATURES);
         monitor.say(SET_FEATURES, &features.to_le_bytes());
         let offered = monitor.ask_number(GET_PROTOCOL_FEATURES);
-        assert_eq!(offered & (CHANNEL | CONFIG), CHANNEL | CONFIG);
-        monitor.say(SET_PROTOCOL_FEATURES, &(CHANNEL | CONFIG).to_le_bytes());
-        let mut channel = monitor.channel();
+        let wanted = ANSWERS | CHANNEL | CONFIG;
+        assert_eq!(offered & wanted, wanted);
+        monitor.say(SET_PROTOCOL_FEATURES, &wanted.to_le_bytes());
+        let mut channel = monitor.channel(flag);
         assert_eq!(monitor.size_bytes(), volume());
         let before = volume();
         for _ in 0..2 {
@@ -129,9 +146,28 @@ fn a_monitor_is_told_that_the_disk_has_grown() {
 }
 
 #[test]
+fn who_stays_connected_may_use_the_new_room() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &["--vhost-user-blk", "disk"]);
+    let mut one = Disk::connect(&rig.path("disk"), 1).unwrap();
+    let before = one.blkio.get_u64("capacity").unwrap();
+    let past = Wish::Write { offset: before, length: 4096, at: 0 };
+    assert_ne!(one.have(past), 0);
+    enlarge(&rig, &MEMBERS, 32 << 20);
+    rig.on("grow", &MEMBERS, &[]).ok();
+    one.put(0, &[7; 4096]);
+    assert_eq!(one.have(past), 0);
+    assert_eq!(one.read(before, 4096), vec![7; 4096]);
+    assert_eq!(one.have(Wish::Discard { offset: before, length: 4096 }), 0);
+    assert_eq!(one.read(before, 4096), vec![0; 4096]);
+    drop(one);
+    server.stop().ok();
+}
+
+#[test]
 fn a_channel_without_a_descriptor_ends_the_connection() {
     let rig = Rig::with_array();
-    let server = rig.serve(&crate::common::MEMBERS, &["--vhost-user-blk", "disk"]);
+    let server = rig.serve(&MEMBERS, &["--vhost-user-blk", "disk"]);
     let mut monitor = Monitor::connect(&rig);
     monitor.say(SET_BACKEND_REQ_FD, &[]);
     assert!(matches!(monitor.0.read(&mut [0; 1]), Ok(0) | Err(_)));

@@ -3,6 +3,8 @@
 
 use crate::common::disk::{Disk, Wish};
 use crate::common::{MEMBERS, Rig, Server, has, until};
+use std::sync::mpsc;
+use std::time::Duration;
 
 const EIO: i32 = -5;
 
@@ -93,6 +95,35 @@ fn many_requests_of_several_rings_are_under_way() {
         let status = rig.status(&["d0"]);
         assert_eq!((&status["clients"], &status["requests"]["write"]["requests"]), (&1.into(), &300.into()));
         drop(one);
+        server.stop().ok();
+    }
+}
+
+#[test]
+fn questions_under_load_are_answered_when_it_ends() {
+    for options in [&[][..], &["--socket-threads", "2"]] {
+        let rig = Rig::with_array();
+        let server = serve(&rig, options);
+        let (said, heard) = mpsc::channel();
+        let path = rig.path("disk");
+        // A thread of its own, as such a question waits without end.
+        let asks = std::thread::spawn(move || {
+            let mut one = Disk::connect(&path, 1).unwrap();
+            one.write(0, &noise(6, 1 << 20));
+            assert_eq!(one.have(Wish::Flush), 0);
+            for _ in 0..100 {
+                one.ask(0, 1, Wish::Read { offset: 0, length: 1 << 20, at: 0 });
+                // The first may be answered before the request is seen.
+                (0..3).for_each(|_| assert!(one.blkio.get_u64("capacity").unwrap() > 0));
+                assert_eq!(one.ends(0, 1), [(1, 0)]);
+                said.send(()).unwrap();
+            }
+        });
+        for question in 0..100 {
+            let answer = heard.recv_timeout(Duration::from_secs(20));
+            assert!(answer.is_ok(), "question {question}, {options:?}: {answer:?}");
+        }
+        asks.join().unwrap();
         server.stop().ok();
     }
 }

@@ -80,7 +80,7 @@ impl Client {
                     guest.hang_up();
                     return Ok(());
                 }
-                guest.hear(&self.socket)
+                guest.hear(&self.socket, cx)
             }
             #[cfg(feature = "ublk")]
             Line::Disk(_) => Ok(()),

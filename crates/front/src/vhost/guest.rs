@@ -103,7 +103,8 @@ impl Guest {
     }
 
     /// Its socket has something: a message, unless requests are open, or its end.
-    pub fn hear(&mut self, socket: &OwnedFd) -> Result<(), Fault> {
+    pub fn hear(&mut self, socket: &OwnedFd, cx: &mut Context<'_>) -> Result<(), Fault> {
+        self.notice_size(cx);
         self.message_waits = false;
         for _ in 0..MESSAGES_PER_TURN {
             let Some(head) = self.message(socket)? else { return Ok(()) };
@@ -183,18 +184,13 @@ impl Guest {
         if let Some(violation) = self.violation.take() {
             return Err(Fault::of_protocol(violation));
         }
-        let size_bytes = cx.volume.size_bytes();
-        if size_bytes != self.size_bytes {
-            self.size_bytes = size_bytes;
-            self.device.resize(&Export { size_bytes, ..cx.desk.export.clone() });
-            self.channel.tell_change();
-        }
+        self.notice_size(cx);
         if self.carry_on(cx).map_err(Fault::of_protocol)? == Room::None {
             return Ok(());
         }
         if self.message_waits {
             if self.open == 0 {
-                self.hear(socket)?;
+                self.hear(socket, cx)?;
             }
             return Ok(());
         }
@@ -206,6 +202,16 @@ impl Guest {
             self.take(ring, cx).and_then(|()| self.carry_on(cx)).map_err(Fault::of_protocol)?;
         }
         Ok(())
+    }
+
+    /// The volume may have become larger.
+    fn notice_size(&mut self, cx: &mut Context<'_>) {
+        let size_bytes = cx.volume.size_bytes();
+        if size_bytes != self.size_bytes {
+            self.size_bytes = size_bytes;
+            self.device.resize(&Export { size_bytes, ..cx.desk.export.clone() });
+            self.channel.tell_change();
+        }
     }
 
     /// Takes what is in a ring.
@@ -285,7 +291,7 @@ impl Guest {
         let writes = command == Command::Write;
         let length = if writes { transfer.payload_bytes() } else { transfer.room_bytes() };
         let is_allowed = length <= wire::REQUEST_BYTES_MAX && !(writes && cx.desk.export.read_only);
-        let range = is_allowed.then(|| whole_range(&cx.desk.export, sector, length)).flatten();
+        let range = is_allowed.then(|| whole_range(self.size_bytes, sector, length)).flatten();
         let Some((next_bytes, left_bytes)) = range else {
             return self.refuse(key, status::IO_ERROR, cx);
         };
@@ -323,7 +329,7 @@ impl Guest {
                 return self.refuse(key, status::UNSUPPORTED, cx);
             }
             let length = u64::from(sectors) * wire::SECTOR_BYTES;
-            let Some((offset_bytes, length_bytes)) = whole_range(&cx.desk.export, sector, length) else {
+            let Some((offset_bytes, length_bytes)) = whole_range(self.size_bytes, sector, length) else {
                 return self.refuse(key, status::IO_ERROR, cx);
             };
             total = total.saturating_add(length_bytes);
@@ -503,7 +509,9 @@ impl Guest {
     /// The thread is about to sleep: whether it must not, because there is something in a ring or was a
     /// moment ago. From then on the client tells of new requests.
     pub fn stays_awake(&mut self) -> bool {
-        if std::mem::take(&mut self.took) || self.violation.is_some() {
+        // The last request ended in this turn: the message that waited for that can be looked at.
+        let is_free = self.message_waits && self.open == 0;
+        if std::mem::take(&mut self.took) || self.violation.is_some() || is_free {
             return true;
         }
         if self.stopping || self.message_waits || self.current.is_some() {
@@ -577,10 +585,10 @@ fn key_of(request: &Request) -> Key<Transfer> {
     Key::from_index(u32::try_from(request.cookie).expect("cookies are keys here"))
 }
 
-/// A range of whole sectors within the volume, in bytes.
-fn whole_range(export: &Export, sector: u64, length_bytes: u64) -> Option<(u64, u32)> {
+/// A range of whole sectors within a volume of that size, in bytes.
+fn whole_range(size_bytes: u64, sector: u64, length_bytes: u64) -> Option<(u64, u32)> {
     let offset_bytes = sector.checked_mul(wire::SECTOR_BYTES)?;
     let end = offset_bytes.checked_add(length_bytes)?;
-    let is_whole = length_bytes.is_multiple_of(wire::SECTOR_BYTES) && end <= export.size_bytes;
+    let is_whole = length_bytes.is_multiple_of(wire::SECTOR_BYTES) && end <= size_bytes;
     is_whole.then(|| Some((offset_bytes, u32::try_from(length_bytes).ok()?))).flatten()
 }
