@@ -377,6 +377,7 @@ impl Operator {
                 }
             }
         }
+        self.end_works(running, events);
     }
 
     /// Passes on what the engines tell, of every shard's words those that are news of the array.
@@ -410,7 +411,9 @@ impl Operator {
                 events.push(Event::Unfit { dev, why: describe_finding(found), failed });
             }
             array::Event::MemberRebuilt { dev } => {
-                if running.member_state(dev) == MemberState::Healthy {
+                // Several shards may have ended since they were looked at last.
+                let is_told = events.contains(&Event::Rebuilt(dev));
+                if running.member_state(dev) == MemberState::Healthy && !is_told {
                     self.known_failed.retain(|&other| other != dev);
                     events.push(Event::Rebuilt(dev));
                 }
@@ -437,7 +440,7 @@ impl Operator {
                 }
             }
             array::Event::WorkEnded { kind, origin: WorkOrigin::Request, found, elapsed_ns } => {
-                self.end_work(running, kind, found, elapsed_ns, events);
+                self.end_part(kind, found, elapsed_ns);
             }
         }
     }
@@ -455,29 +458,31 @@ impl Operator {
         }
     }
 
-    /// A shard has ended its part of a work; with the last one it has ended.
-    fn end_work(
-        &mut self,
-        running: &Running,
-        kind: WorkKind,
-        found: MaintenanceReport,
-        elapsed_ns: u64,
-        events: &mut Vec<Event>,
-    ) {
-        let at = self.tallies.iter().position(|tally| tally.kind == kind);
-        let mut tally = match at {
-            Some(at) => self.tallies.swap_remove(at),
-            None => Tally { kind, found: None, elapsed_ns: 0 },
-        };
-        let found = tally.found.map_or(found, |before| before.and(found));
-        tally.found = Some(found);
-        tally.elapsed_ns = tally.elapsed_ns.max(elapsed_ns);
-        let is_at_it = |engine: &Engine| engine.maintenance().is_some_and(|(at, _, _)| at == kind);
-        if running.engines().any(is_at_it) {
-            self.tallies.push(tally);
-        } else {
-            events.push(Event::WorkEnded { kind, found, seconds: tally.elapsed_ns / 1_000_000_000 });
+    /// A shard has ended its part of a work.
+    fn end_part(&mut self, kind: WorkKind, found: MaintenanceReport, elapsed_ns: u64) {
+        let at = self.tallies.iter().position(|tally| tally.kind == kind).unwrap_or(self.tallies.len());
+        if at == self.tallies.len() {
+            self.tallies.push(Tally { kind, found: None, elapsed_ns: 0 });
         }
+        let tally = &mut self.tallies[at];
+        tally.found = Some(tally.found.map_or(found, |before| before.and(found)));
+        tally.elapsed_ns = tally.elapsed_ns.max(elapsed_ns);
+    }
+
+    /// With the part of the last shard a work has ended. A device that is put in a place is so in one shard
+    /// after the other: some may have filled theirs before others begin.
+    fn end_works(&mut self, running: &Running, events: &mut Vec<Event>) {
+        let is_installing = self.pending.iter().any(|pending| pending.is_installed);
+        self.tallies.retain(|tally| {
+            let is_at_it =
+                |engine: &Engine| engine.maintenance().is_some_and(|(kind, _, _)| kind == tally.kind);
+            let goes_on =
+                running.engines().any(is_at_it) || (tally.kind == WorkKind::Rebuild && is_installing);
+            let Some(found) = tally.found.filter(|_| !goes_on) else { return true };
+            let (kind, seconds) = (tally.kind, tally.elapsed_ns / 1_000_000_000);
+            events.push(Event::WorkEnded { kind, found, seconds });
+            false
+        });
     }
 
     /// Closes failed members, so that they can be pulled out, and come back.

@@ -273,3 +273,23 @@ fn a_member_that_some_shards_gave_up_and_others_need_comes_back() {
     rig.qemu_io(&[&READS[..], &["read -P 7 10M 1M"]].concat()).ok();
     server.stop().ok();
 }
+
+#[test]
+fn the_end_of_a_rebuild_is_told_once_whichever_shard_ends_last() {
+    if !has("qemu-io") {
+        return;
+    }
+    let Case { rig, members } = case("elastic", false);
+    let server = rig.serve(&members, &[]);
+    rig.qemu_io(&[&WRITES[..], &["flush"]].concat()).ok();
+    let size = format!("{}B", std::fs::metadata(rig.path("d0")).unwrap().len());
+    for new in ["new0", "new1", "new2"] {
+        let with =
+            ["--device", "data1", "--with", new, "--file-size", &size, "--fail-first", "--yes", "--wait"];
+        rig.on("replace", &["d0"], &with).ok();
+    }
+    let log = server.stop().ok().err;
+    for line in ["rebuild begins", "rebuild ended after", "data1 is rebuilt"] {
+        assert_eq!(log.matches(line).count(), 3, "{line}: {log}");
+    }
+}
