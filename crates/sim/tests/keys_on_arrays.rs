@@ -25,7 +25,7 @@ use world::under::Under;
 /// Chunks in a request to the engine at most.
 const CHUNKS_MAX: usize = 8;
 /// Worlds, unless it is said how many.
-const WORLDS: u64 = 200;
+const WORLDS: u64 = 100;
 /// Worlds that may be needed to find a bug of the array.
 const PLANTED_WORLDS: u64 = 200;
 /// Turns after which a request that does not end is taken for lost.
