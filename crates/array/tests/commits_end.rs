@@ -231,9 +231,21 @@ fn a_paused_commit_does_not_hold_up_a_stop() {
     array.stop().unwrap();
     let mut answers = Vec::new();
     array.take_answers(&mut answers);
-    assert!(answers.iter().any(|done| done.tag == COMMIT && done.result == Err(EngineError::GivenUp)));
+    assert!(answers.iter().any(|done| done.tag == COMMIT && done.result == Err(EngineError::Stopping)));
     let (mut array, report) = assemble(array.into_devices(), MEMBERS, options());
     assert!(report.was_clean && dirty(&array) == 100);
     array.run(|engine, tag| engine.commit(tag)).unwrap();
     assert_eq!(dirty(&array), 0);
+}
+
+#[test]
+fn whoever_waits_for_a_paused_commit_is_told_when_the_array_fails() {
+    let mut array = with_dirty(&options(), 100);
+    assert!(array.engine().pause_commits());
+    array.engine().commit(COMMIT);
+    assert_eq!(turns(&mut array, 10), None);
+    for dev in 0..2 {
+        array.engine().fail_device(block::DevIndex::new(dev));
+    }
+    assert!(matches!(turns(&mut array, 100), Some(Err(_))));
 }

@@ -215,7 +215,8 @@ impl View {
         self.check_away(dev)?;
         let name = self.name_of(dev);
         let candidate = look_at(path)?;
-        if candidate.superblock().is_none() && !candidate.looks_like_member {
+        let is_blank = !candidate.looks_like_member && candidate.signature.is_none();
+        if candidate.superblock().is_none() && is_blank && candidate.size_bytes >= self.place_bytes(dev) {
             let found =
                 "it holds no superblock of any array; `replace` puts it there as a new device".to_owned();
             return Err(Refusal::NotItsDevice { path: path.to_owned(), name, found }.into());

@@ -77,7 +77,7 @@ pub fn short_of_room(files: &[(&Path, u64)]) -> Vec<String> {
         let is_short = found.f_bavail.saturating_mul(found.f_frsize) < needed.0;
         is_short.then(|| {
             format!(
-                "the file system of {directory} has {left} left, and the files may come to need {}; --allocate takes it now",
+                "the file system of {directory} has {left} left, and the files may come to need {}",
                 needed.1
             )
         })

@@ -352,6 +352,7 @@ impl Operator {
         if self.is_growing() {
             // Everything else waits: members stay who they are meanwhile.
             self.notice(running, events);
+            self.end_works(running, events);
             return self.go_on_growing(running, events);
         }
         let mut watch = std::mem::take(&mut self.watch);

@@ -243,7 +243,8 @@ fn action(status: &Status) -> Option<String> {
 
 /// A member was being rebuilt when the array was last served, and nobody serves it now.
 fn is_half_rebuilt(status: &Status) -> bool {
-    status.source != Source::Served && !named(status, &[DeviceState::Rebuilding]).is_empty()
+    matches!(status.source, Source::Stopped | Source::Dead)
+        && !named(status, &[DeviceState::Rebuilding]).is_empty()
 }
 
 /// More members are gone than the code can make up for.
@@ -440,7 +441,14 @@ fn commit(status: &Status) -> Option<String> {
 
 /// How far a commit is that is under way.
 pub fn describe_commit(commit: &Commit) -> String {
-    let Some(run) = commit.run else { return "commit under way".to_owned() };
+    let Some(run) = commit.run else {
+        let what = if commit.paused {
+            "commit waits: commits are PAUSED, `commit --resume`"
+        } else {
+            "commit under way"
+        };
+        return what.to_owned();
+    };
     let eta = run.eta_s.map(|seconds| format!(", {} left", show_seconds(seconds))).unwrap_or_default();
     let (done, rate) = (percent(run.done, run.total), show_count(run.stripes_per_s));
     format!("commit under way: {done} done, {rate} stripes/s{eta}")

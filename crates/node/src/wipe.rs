@@ -5,21 +5,27 @@ use crate::describe::role_of;
 use crate::error::Error;
 use crate::open::{Candidate, Found, arrange_any_candidates, array_name, in_service, look_at, open_options};
 use crate::refusal::Refusal;
+use crate::registry::records;
 use crate::scan::look_around;
 use block::{DevIndex, META_BYTES};
 use device::{Access, Members};
-use format::{SUPERBLOCK_OFFSETS, Superblock};
+use format::{MemberState, SUPERBLOCK_OFFSETS, Superblock};
 use std::path::{Path, PathBuf};
 
 /// What an array is without some devices, as far as those of this machine tell.
 struct Without {
     words: String,
-    is_lost: bool,
+    /// It has its data still.
+    is_bearable: bool,
 }
 
 impl Without {
     fn bearable(words: impl Into<String>) -> Self {
-        Self { words: words.into(), is_lost: false }
+        Self { words: words.into(), is_bearable: true }
+    }
+
+    fn risky(words: impl Into<String>) -> Self {
+        Self { words: words.into(), is_bearable: false }
     }
 }
 
@@ -27,9 +33,7 @@ impl Without {
 fn without(path: &Path, superblock: &Superblock, wiped: &[PathBuf]) -> Without {
     let arranged = match arrange_any_candidates(&devices_of(superblock, wiped)) {
         Ok(arranged) => arranged,
-        Err(error) => {
-            return Without::bearable(format!("what its array is without it cannot be told: {error}"));
-        }
+        Err(error) => return Without::risky(format!("what its array is without it cannot be told: {error}")),
     };
     if arranged.spares.iter().any(|spare| same_file(&spare.path, path)) {
         return Without::bearable("its array has a spare less then");
@@ -45,35 +49,49 @@ fn without(path: &Path, superblock: &Superblock, wiped: &[PathBuf]) -> Without {
 }
 
 fn without_members(arranged: &Found, wiped: &[PathBuf]) -> Without {
-    let geometry = arranged.superblock().config.geometry;
-    let serves =
-        |index: usize| arranged.paths[index].as_ref().filter(|_| in_service(arranged.member_state(index)));
-    let serving = (0..arranged.paths.len()).filter_map(serves);
-    let stay = serving.filter(|own| !wiped.iter().any(|path| same_file(own, path))).count();
-    let (bears, missing) = (geometry.parity_count(), arranged.paths.len() - stay);
-    if stay == 0 {
-        return Without::bearable("so are all others that its array has left");
+    let is_wiped = |own: &PathBuf| wiped.iter().any(|path| same_file(own, path));
+    let all = 0..arranged.paths.len();
+    let stays = |index: &usize| arranged.paths[*index].as_ref().is_some_and(|own| !is_wiped(own));
+    let is = |index: &usize, state| arranged.member_state(*index) == state;
+    // One that is being rebuilt holds too little to count.
+    let whole = all.clone().filter(|index| stays(index) && is(index, MemberState::Healthy)).count();
+    let half = all.clone().filter(|index| stays(index) && is(index, MemberState::Rebuilding)).count();
+    let unseen =
+        all.filter(|&index| arranged.paths[index].is_none() && in_service(arranged.member_state(index)));
+    let (bears, unseen) = (arranged.superblock().config.geometry.parity_count(), unseen.count());
+    let missing = arranged.paths.len() - whole;
+    if missing <= bears {
+        let left = bears - missing;
+        return Without::bearable(format!(
+            "it is in service; the array would bear the loss of {left} more after that"
+        ));
     }
-    if missing > bears {
-        let words = format!(
+    match (whole + half, unseen) {
+        (0, 0) => Without::bearable("so are all others that its array has left"),
+        (_, 0) => Without::risky(format!(
             "it is in service, and without it {missing} members are missing of an array that bears {bears}: ITS DATA IS LOST"
-        );
-        return Without { words, is_lost: true };
+        )),
+        (_, unseen) => Without::risky(format!(
+            "it is in service, and {unseen} other members are not found here, so whether the array can do without it is not known"
+        )),
     }
-    let left = bears - missing;
-    Without::bearable(format!("it is in service; the array would bear the loss of {left} more after that"))
 }
 
-/// The devices of an array: among all block devices, and beside those at `wiped`.
+/// The devices of an array, those at `wiped` among them: beside files, or among all block devices, and where
+/// its server, or the last one, says that they are.
 fn devices_of(superblock: &Superblock, wiped: &[PathBuf]) -> Vec<Candidate> {
-    let mut found: Vec<Candidate> = Vec::new();
+    let mut places: Vec<Vec<PathBuf>> = vec![wiped.to_vec()];
     let beside = wiped.iter().filter(|path| path.is_file()).filter_map(|path| path.parent());
-    let beside: Vec<PathBuf> = beside
-        .map(|parent| if parent.as_os_str().is_empty() { PathBuf::from(".") } else { parent.to_owned() })
-        .collect();
-    // Without a place it is all block devices that are looked at.
-    for places in [Vec::new(), [beside, wiped.to_vec()].concat()] {
-        let Ok(sight) = look_around(&places) else { continue };
+    let directory = |path: &Path| if path.as_os_str().is_empty() { ".".into() } else { path.to_owned() };
+    places.extend(beside.map(|parent| vec![directory(parent)]));
+    let array = superblock.array.to_string();
+    places.extend(records().into_iter().filter(|record| record.uuid == array).map(|record| record.paths));
+    if wiped.iter().any(|path| !path.is_file()) {
+        // Without a place it is all block devices that are looked at.
+        places.push(Vec::new());
+    }
+    let mut found: Vec<Candidate> = Vec::new();
+    for sight in places.iter().filter_map(|places| look_around(places).ok()) {
         let own = sight.arrays.into_iter().filter(|sighted| sighted.array == superblock.array);
         for candidate in own.flat_map(|sighted| sighted.candidates) {
             if !found.iter().any(|known| same_file(&known.path, &candidate.path)) {
@@ -106,8 +124,10 @@ impl Wiping {
             || "a member whose superblock is damaged".to_owned(),
             |superblock| format!("{} of array {}", role_of(superblock), array_name(superblock)),
         );
-        let array = superblock.map(|superblock| without(path, superblock, all));
-        if array.as_ref().is_some_and(|array| array.is_lost) && !caution.is_forced() {
+        // Whoever insists is not kept waiting by other devices.
+        let asks = !(consent.is_given() && caution.is_forced());
+        let array = superblock.filter(|_| asks).map(|superblock| without(path, superblock, all));
+        if array.as_ref().is_some_and(|array| !array.is_bearable) && !caution.is_forced() {
             let without = array.map(|array| array.words).unwrap_or_default();
             return Err(Refusal::WipeLoses { path: path.to_owned(), what, without }.into());
         }

@@ -248,8 +248,8 @@ impl Engine {
         Commits::resume(&mut self.core)
     }
 
-    /// Gives up the commit that is under way, asked for or paused; `false` if there is none. Whoever waits is
-    /// told at once; what is dirty is committed when there is another reason to.
+    /// Gives up the commit that is under way, asked for or paused; `false` if there is none but one that the
+    /// array needs. Whoever waits is told at once; what is dirty is committed when there is another reason.
     pub fn stop_commit(&mut self) -> bool {
         self.activities.commits.give_up(&mut self.core)
     }

@@ -87,7 +87,7 @@ pub enum EngineError {
     /// A scrub was given up because a rebuild goes first.
     #[error("given up before its end: a rebuild goes first")]
     Preempted,
-    /// A scrub or a commit was given up because somebody asked for that, or as the array is being stopped.
+    /// A scrub or a commit was given up because somebody asked for that.
     #[error("given up before its end, as was asked for")]
     GivenUp,
     /// A scrub while a rebuild is under way.

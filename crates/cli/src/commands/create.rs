@@ -509,7 +509,10 @@ fn notes(arguments: &Arguments, taken: &[Taken], files: &[(&Path, u64)]) -> Vec<
     let verb = if arguments.dry_run { "would be" } else { "is" };
     let overwritten =
         taken.iter().map(|one| format!("{verb} overwritten: {} {}", one.path.display(), one.what));
-    overwritten.chain(unused(arguments)).chain(short_of_room(files)).collect()
+    // With --allocate it is taken now, or refused.
+    let short = if arguments.allocate { Vec::new() } else { short_of_room(files) };
+    let short = short.into_iter().map(|note| format!("{note}; --allocate takes it now"));
+    overwritten.chain(unused(arguments)).chain(short).collect()
 }
 
 /// What larger devices have that the smallest one has not.

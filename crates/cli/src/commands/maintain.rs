@@ -302,6 +302,10 @@ pub fn commit(arguments: &CommitArguments) -> Result<Exit, Failure> {
         (Session::Live(_), Patience::Start) => "the commit has begun, see `status`",
         (Session::Live(_) | Session::Offline(_), _) => "the parity of every stripe is up to date",
     };
+    let is_paused = session.status()?.engine.commit.is_some_and(|commit| commit.paused);
+    if is_paused {
+        output::warn("elastripe: parity commits are PAUSED: this one waits for `commit --resume`");
+    }
     let outcome = session.commit(patience);
     finish(session, outcome, arguments.json, text)
 }

@@ -62,7 +62,7 @@ pub enum Command {
     Clear(maintain::ClearArguments),
     /// Limit rebuild and scrub while they run.
     Rate(maintain::RateArguments),
-    /// Stay until rebuild and scrub have ended.
+    /// Stay until rebuild, scrub, replacement and commit have ended.
     Wait(maintain::WaitArguments),
     /// Fold logged parity into the stripes' own parity now.
     Commit(maintain::CommitArguments),

@@ -2,7 +2,9 @@
 //! names beside UUIDs.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::Rig;
+use crate::common::nbd::{Command, Nbd};
+use crate::common::{Rig, device};
+use std::time::Duration;
 
 #[test]
 fn sizes_without_ib_are_binary() {
@@ -115,7 +117,30 @@ fn wipe_says_what_an_array_is_without_its_devices() {
     let add = ["add", "n0", "p1", "p2", "--spare", "s0", "--file-size", "64MiB", "--force"];
     rig.run(&add).ok();
     rig.run(&["wipe", "s0"]).refused(&["s0: is spare of array pg", "a spare less"]);
+    // One that is half rebuilt holds too little to count.
+    let slow = ["--device", "data0", "--with", "n1", "--file-size", "64MiB"];
+    let server = rig.serve(&["p1", "p2"], &["--degraded", "--rebuild-rate", "1KiB/s"]);
+    let mut client = Nbd::connect(&rig.path("nbd"), Duration::from_secs(20));
+    (0..32u64).for_each(|part| client.request(Command::Write, part << 18, 1 << 18, &vec![7; 1 << 18]));
+    client.request(Command::Flush, 0, 0, &[]);
+    client.leave();
+    rig.on("replace", &["p1"], &slow).ok();
+    server.stop().ok();
+    assert_eq!(device(&rig.status(&["n1", "p1", "p2"]), "data0")["state"], "rebuilding");
+    rig.run(&["wipe", "p1", "--yes"]).refused(&["p1: is data1", "2 members are missing", "LOST", "--force"]);
+    // Nor does one that left count for the one in its place, when an array is to be overwritten as a whole.
+    let create = ["create", "--parity", "1", "--force", "--data", "n0", "p1", "p2"];
+    rig.run(&create).refused(&["p1: is data1 of array pg", "another member is not named here"]);
+    // What lies where nobody looks may be all there is.
+    std::fs::create_dir(rig.path("far")).unwrap();
+    for name in ["n1", "p2"] {
+        std::fs::rename(rig.path(name), rig.path("far").join(name)).unwrap();
+    }
+    rig.run(&["wipe", "p1", "--yes"]).refused(&["p1: is data1", "not found here", "not known", "--force"]);
+    for name in ["n1", "p2"] {
+        std::fs::rename(rig.path("far").join(name), rig.path(name)).unwrap();
+    }
     // All of them: whoever says so is done with the array.
-    rig.run(&["wipe", "n0", "p1", "p2"]).refused(&["n0: is data0"]);
-    rig.run(&["wipe", "n0", "p1", "p2", "s0", "--yes"]).ok();
+    rig.run(&["wipe", "n1", "p1", "p2"]).refused(&["n1: is data0"]);
+    rig.run(&["wipe", "n1", "n0", "p1", "p2", "s0", "--yes"]).ok();
 }

@@ -510,7 +510,7 @@ impl Guest {
     /// moment ago. From then on the client tells of new requests.
     pub fn stays_awake(&mut self) -> bool {
         // The last request ended in this turn: the message that waited for that can be looked at.
-        let is_free = self.message_waits && self.open == 0;
+        let is_free = self.message_waits && self.open == 0 && self.current.is_none();
         if std::mem::take(&mut self.took) || self.violation.is_some() || is_free {
             return true;
         }

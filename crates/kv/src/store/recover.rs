@@ -224,7 +224,7 @@ fn write_growth(medium: &mut dyn Medium, header: &Header, table: &Table) -> Resu
     write_header(medium, header, &[second])
 }
 
-fn read_table(medium: &mut dyn Medium, header: &Header) -> Option<Table> {
+fn read_table(medium: &mut dyn Medium, header: &Header) -> (Option<Table>, bool) {
     let geometry = &header.geometry;
     let size = table_bytes(geometry.slot_count);
     let mut places = Vec::new();
@@ -236,12 +236,13 @@ fn read_table(medium: &mut dyn Medium, header: &Header) -> Option<Table> {
                 .push(pieces.map(move |at| (place + at, (size - at).min(wide(crate::ask::PART_BYTES_MAX)))));
         }
     }
-    let mut newest: Option<Table> = None;
+    let (mut newest, mut is_unreadable) = (None::<Table>, false);
     for pieces in places {
         let found: Option<Vec<Buffer>> = read_all(medium, &pieces.collect::<Vec<_>>()).into_iter().collect();
         let Some(bytes) =
             found.map(|pieces| pieces.iter().flat_map(|piece| piece.iter().copied()).collect::<Vec<u8>>())
         else {
+            is_unreadable = true;
             continue;
         };
         if let Ok(table) = Table::decode(&bytes, header.owner(), geometry.slot_count)
@@ -250,7 +251,7 @@ fn read_table(medium: &mut dyn Medium, header: &Header) -> Option<Table> {
             newest = Some(table);
         }
     }
-    newest
+    (newest, is_unreadable)
 }
 
 /// A segment that is there.
@@ -293,8 +294,14 @@ pub fn is_store(first_block: &[u8]) -> bool {
 /// Opens the store on a volume. If the volume has become larger, so does the store.
 pub fn open(medium: &mut dyn Medium, volume_bytes: u64, options: Options) -> Result<Store, OpenError> {
     let header = read_header(medium, volume_bytes)?;
-    let Some(table) = read_table(medium, &header) else {
-        return Err(OpenError::Table { found_epoch: 0, expected_epoch: 1 });
+    let (table, is_unreadable) = read_table(medium, &header);
+    // What cannot be read now may be there still.
+    let no_table = |error| match error {
+        OpenError::Table { .. } if is_unreadable => OpenError::Volume(Fault::Io),
+        error => error,
+    };
+    let Some(table) = table else {
+        return Err(no_table(OpenError::Table { found_epoch: 0, expected_epoch: 1 }));
     };
     let mut found = Found {
         highest_batch: table.durable.number,
@@ -308,7 +315,7 @@ pub fn open(medium: &mut dyn Medium, volume_bytes: u64, options: Options) -> Res
         void: false,
     };
     let walks = find_segments(medium, &mut found);
-    judge(&mut found, walks)?;
+    judge(&mut found, walks).map_err(no_table)?;
     // Nothing was written so far: what cannot be opened stays as it is.
     complete_header(medium, &found.header)?;
     close_walked(medium, &found)?;

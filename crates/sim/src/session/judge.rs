@@ -58,7 +58,9 @@ impl Session<'_> {
                 Ok(())
             }
             (Kind::Commit | Kind::Checkpoint | Kind::Clean, Ok(())) => Ok(()),
-            (Kind::Commit, Err(EngineError::GivenUp)) if self.steered.commits => Ok(()),
+            (Kind::Commit, Err(EngineError::GivenUp | EngineError::Stopping)) if self.steered.commits => {
+                Ok(())
+            }
             (_, Err(error)) if self.machine.ruined => self.judge_ruined(request, error),
             (
                 Kind::Write { .. } | Kind::Flush | Kind::Commit | Kind::Checkpoint,

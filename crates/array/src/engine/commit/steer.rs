@@ -1,7 +1,8 @@
 //! What somebody may do to parity commits: let them wait, go on, or be given up; and how far a run is.
 //!
 //! What waits is nothing that the array needs: while commits are paused, a run still makes room where it
-//! gets scarce, and a rebuild has its own. The rest of a run that is cut short stays dirty, as before it.
+//! gets scarce, and a rebuild has its own. The rest of a run that is cut short stays dirty, as before it. An
+//! array that has failed tells whoever waits.
 
 use super::Commits;
 use crate::engine::request::After;
@@ -24,7 +25,7 @@ impl Core {
     /// Whether commits wait that neither room nor a rebuild needs.
     pub(in crate::engine) fn holds_commits(&self) -> bool {
         let commit = &self.board.commit;
-        commit.is_paused && !commit.ending && !self.board.upkeep.awaits_commit
+        commit.is_paused && !commit.ending && !self.board.upkeep.awaits_commit && self.accepts_writes()
     }
 
     /// Requests that may wait for ever, for somebody who lets commits go on.
@@ -67,19 +68,18 @@ impl Commits {
     /// and none waits. Whoever waits is told at once. What is dirty is committed when there is another
     /// reason to.
     pub fn give_up(&mut self, core: &mut Core) -> bool {
-        let any = core.board.commit.is_paused || core.board.commit.is_running();
-        self.cut_short(core);
-        core.board.commit.is_paused = false;
+        let was_paused = std::mem::take(&mut core.board.commit.is_paused);
+        let any = self.cut_short(core) || was_paused;
         core.board.commit.writes_due = false;
         self.idle_at = Some(core.freed.room_made);
-        self.refuse_waiting(core) || any
+        self.refuse_waiting(core, EngineError::GivenUp) || any
     }
 
     /// The array is about to be stopped: nobody will let commits go on.
     pub fn prepare_stop(&mut self, core: &mut Core) {
         core.board.commit.ending = true;
         if core.board.commit.is_paused {
-            self.refuse_waiting(core);
+            self.refuse_waiting(core, EngineError::Stopping);
         }
     }
 
@@ -97,12 +97,12 @@ impl Commits {
     }
 
     /// Tells whoever waits; whether anybody did.
-    fn refuse_waiting(&mut self, core: &mut Core) -> bool {
+    fn refuse_waiting(&mut self, core: &mut Core, error: EngineError) -> bool {
         let waiting = std::mem::take(&mut core.board.commit.waiting);
         let any = !waiting.is_empty();
         for request in waiting.into_iter().filter(|_| !planted(Planted::GivenUpUnanswered)) {
-            core.chunk_done(request, Some(EngineError::GivenUp));
+            core.chunk_done(request, Some(error));
         }
-        core.refuse_behind_cache(EngineError::GivenUp, |_, after| matches!(after, After::Commit(_))) || any
+        core.refuse_behind_cache(error, |_, after| matches!(after, After::Commit(_))) || any
     }
 }

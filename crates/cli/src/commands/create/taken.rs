@@ -1,13 +1,14 @@
 //! What is on the devices that an array is to be made of, and would be overwritten.
 
 use device::identity;
-use format::{ArrayUuid, METADATA_START_BYTES, MemberState, Role, Superblock};
+use format::{METADATA_START_BYTES, MemberEntry, MemberState, Role, Superblock};
 use lab::failure::Failure;
 use node::blank::unknown_content;
 use node::describe::role_of;
 use node::error::Error;
 use node::made::place_of;
 use node::open::{Candidate, array_name, look_at};
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -33,23 +34,25 @@ impl Taken {
         let (what, is_known) = match known {
             Some(what) => (Some(what), true),
             None if is_large => {
-                let content = unknown_content(path).map_err(Error::Device)?;
                 let kind = if is_file { "is a file that" } else { "is a device that" };
+                let content = match unknown_content(path) {
+                    // What is written there may be read again.
+                    Err(error) if !is_file => Some(format!("cannot be read in places: {error}")),
+                    content => content.map_err(Error::Device)?,
+                };
                 (content.map(|what| format!("{kind} {what}")), is_file)
             }
             None => (None, false),
         };
         Ok(what.map(|what| Self { path: path.to_owned(), what, is_known, superblock }))
     }
+}
 
-    /// The array that it is a member of, and in service as far as it knows.
-    fn array(&self) -> Option<&Superblock> {
-        let own = |superblock: &&Superblock| superblock.members.get(superblock.dev.index()).copied();
-        let serves = |superblock: &&Superblock| {
-            superblock.role != Role::Spare && own(superblock).is_some_and(|entry| is_in_service(entry.state))
-        };
-        self.superblock.as_ref().filter(serves)
-    }
+/// Whether the newest superblock of an array has this device in service: another may have its place.
+fn counts_in(newest: &Superblock, own: &Superblock) -> bool {
+    let entry = newest.members.get(own.dev.index());
+    let is_its = |entry: &&MemberEntry| entry.serial == own.serial && is_in_service(entry.state);
+    own.array == newest.array && own.role != Role::Spare && entry.is_some_and(|entry| is_its(&entry))
 }
 
 fn is_in_service(state: MemberState) -> bool {
@@ -110,14 +113,20 @@ fn refuse_twice(paths: &[&PathBuf]) -> Result<(), Failure> {
 /// An array is overwritten as a whole: whoever names some of its members alone has mistaken a device, or can
 /// wipe it first.
 fn refuse_to_tear_apart(taken: &[Taken]) -> Result<(), Failure> {
-    let of = |array: ArrayUuid| taken.iter().filter_map(Taken::array).filter(move |own| own.array == array);
-    for one in taken {
-        let Some(superblock) = one.array() else { continue };
-        let wanted = superblock.members.iter().take(member_count(superblock));
+    let superblocks = || taken.iter().filter_map(|one| one.superblock.as_ref());
+    for (one, own) in taken.iter().filter_map(|one| Some((one, one.superblock.as_ref()?))) {
+        let of_array = superblocks().filter(|other| other.array == own.array);
+        let Some(newest) = of_array.clone().max_by_key(|other| other.update()) else { continue };
+        if !counts_in(newest, own) {
+            continue;
+        }
+        let wanted = newest.members.iter().take(member_count(newest));
         let wanted = wanted.filter(|entry| is_in_service(entry.state)).count();
-        let others = wanted.saturating_sub(of(superblock.array).count());
+        let named: HashSet<_> =
+            of_array.filter(|other| counts_in(newest, other)).map(|other| other.dev).collect();
+        let others = wanted.saturating_sub(named.len());
         if others > 0 {
-            let (path, array, role) = (one.path.display(), array_name(superblock), role_of(superblock));
+            let (path, array, role) = (one.path.display(), array_name(own), role_of(own));
             let are = if others == 1 { "another member is" } else { "other members are" };
             let others = if others == 1 { String::new() } else { format!("{others} ") };
             return Err(Failure::new(format!(
