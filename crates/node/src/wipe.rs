@@ -3,7 +3,7 @@
 use crate::checks::{Caution, Consent, same_file};
 use crate::describe::role_of;
 use crate::error::Error;
-use crate::open::{Candidate, Found, arrange_any_candidates, array_name, in_service, look_at, open_options};
+use crate::open::{Candidate, Found, arrange_any_candidates, array_name, look_at, open_options};
 use crate::refusal::Refusal;
 use crate::registry::records;
 use crate::scan::look_around;
@@ -55,10 +55,8 @@ fn without_members(arranged: &Found, wiped: &[PathBuf]) -> Without {
     let is = |index: &usize, state| arranged.member_state(*index) == state;
     // One that is being rebuilt holds too little to count.
     let whole = all.clone().filter(|index| stays(index) && is(index, MemberState::Healthy)).count();
-    let half = all.clone().filter(|index| stays(index) && is(index, MemberState::Rebuilding)).count();
-    let unseen =
-        all.filter(|&index| arranged.paths[index].is_none() && in_service(arranged.member_state(index)));
-    let (bears, unseen) = (arranged.superblock().config.geometry.parity_count(), unseen.count());
+    let half = all.filter(|index| stays(index) && is(index, MemberState::Rebuilding)).count();
+    let (bears, unseen) = (arranged.superblock().config.geometry.parity_count(), arranged.unnamed().len());
     let missing = arranged.paths.len() - whole;
     if missing <= bears {
         let left = bears - missing;
