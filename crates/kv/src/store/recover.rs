@@ -296,9 +296,9 @@ pub fn open(medium: &mut dyn Medium, volume_bytes: u64, options: Options) -> Res
     let header = read_header(medium, volume_bytes)?;
     let (table, is_unreadable) = read_table(medium, &header);
     // What cannot be read now may be there still.
-    let no_table = |error| match error {
-        OpenError::Table { .. } if is_unreadable => OpenError::Volume(Fault::Io),
-        error => error,
+    let no_table = |error| {
+        let may_be_there = is_unreadable && matches!(error, OpenError::Table { .. });
+        if may_be_there { OpenError::Volume(Fault::Io) } else { error }
     };
     let Some(table) = table else {
         return Err(no_table(OpenError::Table { found_epoch: 0, expected_epoch: 1 }));
