@@ -4,13 +4,14 @@ use crate::driver::{DriverOptions, Parked};
 use crate::error::Error;
 use crate::interrupt::Interrupt;
 use crate::interruptible::Interruptible;
+use crate::made::directory_of;
 use crate::open::open_options;
 use array::NewArray;
 use block::DeviceSet;
 use device::{Access, Members, is_rotational};
 use format::ArrayConfig;
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 /// Shards of an array whose number nobody chose: a shard for each of these.
@@ -23,11 +24,10 @@ const SHARDS_BY_ITSELF_MAX: u16 = 16;
 /// processors can run, as the other half is its clients'. One if a log device is a hard disk, as each shard
 /// writes a stream of its own to it.
 pub fn shards_for(data_bytes: u64, logs: &[PathBuf]) -> u16 {
-    let lies_at = |path: &PathBuf| {
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        if path.exists() { path.clone() } else { parent.unwrap_or(Path::new(".")).to_owned() }
-    };
-    let logs_turn = logs.iter().any(|path| is_rotational(&lies_at(path)) == Some(true));
+    let logs_turn = logs.iter().any(|path| {
+        let lies_at = if path.exists() { path } else { directory_of(path) };
+        is_rotational(lies_at) == Some(true)
+    });
     shards_on(data_bytes, available_parallelism().map_or(1, NonZero::get), logs_turn)
 }
 

@@ -42,7 +42,8 @@ pub fn place_of(path: &Path) -> PathBuf {
     path.file_name().map_or_else(|| parent.clone(), |name| parent.join(name))
 }
 
-fn directory_of(path: &Path) -> &Path {
+/// The directory that a path is in, as it is given.
+pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -73,13 +74,9 @@ pub fn short_of_room(files: &[(&Path, u64)]) -> Vec<String> {
     let short = needs.into_iter().filter_map(|(_, directory, needed)| {
         let found = rustix::fs::statvfs(directory).ok()?;
         let left = found.f_bavail.saturating_mul(found.f_frsize);
-        let (directory, left, needed) = (directory.display(), show_size(left), (needed, show_size(needed)));
-        let is_short = found.f_bavail.saturating_mul(found.f_frsize) < needed.0;
-        is_short.then(|| {
-            format!(
-                "the file system of {directory} has {left} left, and the files may come to need {}",
-                needed.1
-            )
+        (left < needed).then(|| {
+            let (directory, left, needed) = (directory.display(), show_size(left), show_size(needed));
+            format!("the file system of {directory} has {left} left, and the files may come to need {needed}")
         })
     });
     short.collect()

@@ -666,7 +666,8 @@ pub fn worst(states: impl Iterator<Item = MemberState>) -> MemberState {
     states.max_by_key(rank).expect("an array has a shard")
 }
 
-pub(crate) fn in_service(state: MemberState) -> bool {
+/// Whether the array counts on a member in this state.
+pub fn in_service(state: MemberState) -> bool {
     match state {
         MemberState::Healthy | MemberState::Rebuilding => true,
         MemberState::Failed | MemberState::Absent => false,

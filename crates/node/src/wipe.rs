@@ -3,6 +3,7 @@
 use crate::checks::{Caution, Consent, same_file};
 use crate::describe::role_of;
 use crate::error::Error;
+use crate::made::directory_of;
 use crate::open::{Candidate, Found, arrange_any_candidates, array_name, look_at, open_options};
 use crate::refusal::Refusal;
 use crate::registry::records;
@@ -79,9 +80,8 @@ fn without_members(arranged: &Found, wiped: &[PathBuf]) -> Without {
 /// its server, or the last one, says that they are.
 fn devices_of(superblock: &Superblock, wiped: &[PathBuf]) -> Vec<Candidate> {
     let mut places: Vec<Vec<PathBuf>> = vec![wiped.to_vec()];
-    let beside = wiped.iter().filter(|path| path.is_file()).filter_map(|path| path.parent());
-    let directory = |path: &Path| if path.as_os_str().is_empty() { ".".into() } else { path.to_owned() };
-    places.extend(beside.map(|parent| vec![directory(parent)]));
+    let files = wiped.iter().filter(|path| path.is_file());
+    places.extend(files.map(|path| vec![directory_of(path).to_owned()]));
     let array = superblock.array.to_string();
     places.extend(records().into_iter().filter(|record| record.uuid == array).map(|record| record.paths));
     if wiped.iter().any(|path| !path.is_file()) {

@@ -147,7 +147,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     check_name(&arguments.name).map_err(|why| Failure::new(format!("--name: {why}")))?;
     refuse_in_use(arguments)?;
     let taken = look_at_devices(arguments)?;
-    let notes = notes(arguments, &taken, &missing(arguments)?);
+    let files = missing(arguments)?;
+    let notes = notes(arguments, &taken, &files);
     // A dry run first: nothing is made before it is known that the sizes will do.
     let Planned { config, need } = plan(arguments)?;
     if arguments.dry_run {
@@ -156,7 +157,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     }
     let interrupt = Interrupt::watch(true)?;
     let mut made = Vec::new();
-    for (path, size_bytes) in missing(arguments)? {
+    for (path, size_bytes) in files {
         made.push(MadeFile::make(path, size_bytes, arguments.allocate)?);
         interrupt.check_creation()?;
     }

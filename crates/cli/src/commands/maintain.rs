@@ -146,12 +146,9 @@ pub struct CheckpointArguments {
 
 /// Runs `scrub`. Exit code 1 if something is lost or did not match, or a member could not be checked.
 pub fn scrub(arguments: &ScrubArguments) -> Result<Exit, Failure> {
-    let steering = [
-        (arguments.pause, Steering::Pause, "the scrub waits; `scrub --resume` lets it go on"),
-        (arguments.resume, Steering::Resume, "the scrub goes on"),
-        (arguments.stop, Steering::Stop, "the scrub is given up"),
-    ];
-    if let Some((_, steering, what)) = steering.into_iter().find(|(wanted, _, _)| *wanted) {
+    let texts =
+        ["the scrub waits; `scrub --resume` lets it go on", "the scrub goes on", "the scrub is given up"];
+    if let Some((steering, what)) = steered([arguments.pause, arguments.resume, arguments.stop], texts) {
         return steer(&arguments.paths, &Request::Steer { scrub: steering }, arguments.json, what);
     }
     let force = Force::of_flag(arguments.force);
@@ -210,6 +207,13 @@ pub fn clear(arguments: &ClearArguments) -> Result<Exit, Failure> {
     let outcome = session.clear(arguments.device.as_deref());
     let whose = arguments.device.as_deref().unwrap_or("every member");
     finish(session, outcome, arguments.json, &format!("errors of {whose} are counted anew"))
+}
+
+/// What is to become of work under way, by the flags `--pause`, `--resume` and `--stop`, and what is said of
+/// it then; nothing without any of them.
+fn steered(flags: [bool; 3], texts: [&'static str; 3]) -> Option<(Steering, &'static str)> {
+    let steerings = [Steering::Pause, Steering::Resume, Steering::Stop];
+    steerings.into_iter().zip(texts).zip(flags).find_map(|(found, is_given)| is_given.then_some(found))
 }
 
 /// Lets a scrub or parity commits that a server runs wait, go on, or end.
@@ -287,12 +291,12 @@ pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
 
 /// Runs `commit`.
 pub fn commit(arguments: &CommitArguments) -> Result<Exit, Failure> {
-    let steering = [
-        (arguments.pause, Steering::Pause, "parity commits wait; `commit --resume` lets them go on"),
-        (arguments.resume, Steering::Resume, "parity commits go on"),
-        (arguments.stop, Steering::Stop, "the parity commit is given up"),
+    let texts = [
+        "parity commits wait; `commit --resume` lets them go on",
+        "parity commits go on",
+        "the parity commit is given up",
     ];
-    if let Some((_, steering, what)) = steering.into_iter().find(|(wanted, _, _)| *wanted) {
+    if let Some((steering, what)) = steered([arguments.pause, arguments.resume, arguments.stop], texts) {
         return steer(&arguments.paths, &Request::SteerCommits { commits: steering }, arguments.json, what);
     }
     let mut session =

@@ -1,13 +1,13 @@
 //! What is on the devices that an array is to be made of, and would be overwritten.
 
 use device::identity;
-use format::{METADATA_START_BYTES, MemberEntry, MemberState, Role, Superblock};
+use format::{METADATA_START_BYTES, MemberEntry, Role, Superblock};
 use lab::failure::Failure;
 use node::blank::unknown_content;
 use node::describe::role_of;
 use node::error::Error;
 use node::made::place_of;
-use node::open::{Candidate, array_name, look_at};
+use node::open::{Candidate, array_name, in_service, look_at};
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,12 +51,8 @@ impl Taken {
 /// Whether the newest superblock of an array has this device in service: another may have its place.
 fn counts_in(newest: &Superblock, own: &Superblock) -> bool {
     let entry = newest.members.get(own.dev.index());
-    let is_its = |entry: &&MemberEntry| entry.serial == own.serial && is_in_service(entry.state);
+    let is_its = |entry: &&MemberEntry| entry.serial == own.serial && in_service(entry.state);
     own.array == newest.array && own.role != Role::Spare && entry.is_some_and(|entry| is_its(&entry))
-}
-
-fn is_in_service(state: MemberState) -> bool {
-    matches!(state, MemberState::Healthy | MemberState::Rebuilding)
 }
 
 fn what_is_known(candidate: &Candidate) -> Option<String> {
@@ -121,7 +117,7 @@ fn refuse_to_tear_apart(taken: &[Taken]) -> Result<(), Failure> {
             continue;
         }
         let wanted = newest.members.iter().take(member_count(newest));
-        let wanted = wanted.filter(|entry| is_in_service(entry.state)).count();
+        let wanted = wanted.filter(|entry| in_service(entry.state)).count();
         let named: HashSet<_> =
             of_array.filter(|other| counts_in(newest, other)).map(|other| other.dev).collect();
         let others = wanted.saturating_sub(named.len());
