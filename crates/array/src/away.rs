@@ -135,6 +135,8 @@ pub struct Away {
     pub left: Option<MissedPoint>,
     /// The chunks that it lacks, or may lack.
     pub missed: ChunkMarks,
+    /// Up to this checkpoint it has its copies of all pages of the table; 0 = not known.
+    pub pages_through: u64,
     /// While an array is assembled: it was in service until now, so it has what is known durable.
     pub has_durable: bool,
 }
@@ -142,7 +144,8 @@ pub struct Away {
 impl Away {
     /// A member left.
     pub fn new(left: Option<MissedPoint>, chunk_count: u32) -> Self {
-        Self { left, missed: ChunkMarks::new(chunk_count), has_durable: false }
+        let missed = ChunkMarks::new(chunk_count);
+        Self { left, missed, pages_through: 0, has_durable: false }
     }
 
     /// What an item of a checkpoint says.

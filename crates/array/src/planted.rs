@@ -320,6 +320,10 @@ planted!(
     ReturnForgetsPlanned,
     /// A device that has come back is whole before it has its share of the metadata.
     ReturnUnsealed,
+    /// A member is whole although it lacks the pages that were saved while it was out of service.
+    ReturnLacksPages,
+    /// Of members that are made whole together the first gets its copies of pages.
+    CopyForFirst,
     /// The members are told of a successor while it is told itself.
     SuccessorToldLast,
     /// A shard hands its member over before the partner holds what it does.

@@ -45,6 +45,14 @@ impl SlotState {
         self.0 & !SLOT_BIT == stamp(number)
     }
 
+    /// Whether a checkpoint later than `number` may have written the page, of all up to `newest`.
+    pub fn may_be_later(self, number: u64, newest: u64) -> bool {
+        let later = newest.saturating_sub(number);
+        let written = u64::from(self.0 & !SLOT_BIT) - u64::from(self.is_written());
+        let age = (newest % STAMPS + STAMPS - written) % STAMPS;
+        self.is_written() && age < later
+    }
+
     /// The other slot, written by checkpoint `number`.
     pub fn next(self, number: u64) -> Self {
         let slot = if self.is_written() { (self.0 & SLOT_BIT) ^ SLOT_BIT } else { 0 };

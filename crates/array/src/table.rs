@@ -32,7 +32,7 @@ pub use space::{WORD_CHUNKS, bit_of, later_max, word_count};
 
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
-use block::{ChunkIndex, DevIndex, Divisor, Geometry, Lcn, StripeId};
+use block::{ChunkIndex, Divisor, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use frames::{Frames, GROUP_PAGES, PageWords, TablePage};
 use space::SpacePages;
@@ -184,8 +184,6 @@ pub struct Table {
     geometry: Geometry,
     stripe_count: u64,
     chunks_per_device: u32,
-    /// See [`Extent::Shares`].
-    sharers: Vec<DevIndex>,
 }
 
 /// What a checkpoint holds of the table.
@@ -195,8 +193,6 @@ pub enum Extent {
     Changes,
     /// What is not in its slots as it is: a full checkpoint.
     Unsaved,
-    /// That, and every page of which a member that has come back has a copy: a full checkpoint.
-    Shares,
     /// Every page that was ever written, whatever is in its slots: a full checkpoint.
     Everything,
 }
@@ -250,7 +246,6 @@ impl Table {
             geometry: config.geometry,
             stripe_count: config.stripe_count,
             chunks_per_device: config.chunks_per_device,
-            sharers: Vec::new(),
         }
     }
 
@@ -551,7 +546,6 @@ impl Table {
         let pages: Vec<usize> = match extent {
             Extent::Changes => self.changed_pages().collect(),
             Extent::Unsaved => self.unsaved.iter().collect(),
-            Extent::Shares => self.shared_pages(),
             Extent::Everything => self.saved_pages().collect(),
         };
         pages.iter().for_each(|&page| self.wanted.set(page));

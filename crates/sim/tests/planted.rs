@@ -119,6 +119,8 @@ fn is_about_returns(bug: Planted) -> bool {
             | Planted::AwayHasDurable
             | Planted::ReturnForgetsPlanned
             | Planted::ReturnUnsealed
+            | Planted::ReturnLacksPages
+            | Planted::CopyForFirst
     )
 }
 

@@ -19,6 +19,7 @@ impl Core {
         let left = away::point(self.journal.epoch(), self.journal.nonce(), published);
         let unsure = self.board.flush.unsure();
         self.health.note_left(dev, (left, before), &self.store.config, |missed| unsure.mark(dev, missed));
+        self.health.note_pages_of(dev, self.board.checkpoint.place.number);
     }
 
     /// A record of a job was applied: who is out of service does not have what it names.
@@ -43,16 +44,12 @@ impl Core {
         self.health.check_back(dev, superblock).err()
     }
 
-    /// What a checkpoint must hold so that members that were rebuilt have their share of the metadata: others
-    /// than those that came back may be blank, and then copies of all pages are made complete at once.
-    pub(super) fn extent_for_rebuilt(&mut self) -> Extent {
-        let members = (0u16..).map(DevIndex::new).take(self.health.members().len());
-        let rebuilt: Vec<DevIndex> = members.filter(|&dev| self.health.is_rebuilding(dev)).collect();
-        if rebuilt.iter().any(|&dev| self.health.away(dev).is_none()) {
-            return Extent::Everything;
-        }
-        self.store.table.set_sharers(rebuilt);
-        Extent::Shares
+    /// What a checkpoint must hold so that members that were rebuilt have their share of the metadata, beside
+    /// the copies of pages that they lack. One that did not come back may be blank: it cannot go on with the
+    /// checkpoints before.
+    pub(super) fn extent_for_rebuilt(&self) -> Extent {
+        let mut rebuilt = self.health.writable_main().filter(|&dev| self.health.is_rebuilding(dev));
+        if rebuilt.any(|dev| self.health.away(dev).is_none()) { Extent::Unsaved } else { Extent::Changes }
     }
 
     /// What jobs under way were planned to write they may not write: the member was out of service.
@@ -86,7 +83,7 @@ impl Maintenance {
             return core.finish(super::Done { tag, result: Err(error) });
         }
         core.forget_trouble(dev);
-        core.health.take_back(dev, serial, &core.store.config);
+        core.health.take_back(dev, (serial, superblock.checkpoints.durable), &core.store.config);
         if !planted(Planted::ReturnForgetsPlanned) {
             core.distrust_what_is_planned(dev);
         }

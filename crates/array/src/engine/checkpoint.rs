@@ -7,9 +7,13 @@
 //! A member that missed pages of it must not pass for a good one after a crash, since its slots hold what
 //! some other checkpoint wrote: headers are written only when the superblocks say who is out of service.
 //!
+//! With one that a rebuild waits for, members that are being rebuilt get the copies of pages that they lack
+//! (`copies`).
+//!
 //! What goes to the slots of pages (`slots`) goes to the members that a page has its copies on; what follows
 //! the header goes to the members that hold the checkpoint.
 
+use super::copies::PageCopies;
 use super::request::Request;
 use super::wake::{Marked, count};
 use super::{Activity, Core, Deadline, EngineError};
@@ -30,10 +34,12 @@ pub(super) struct CheckpointBoard {
     under_way: bool,
     wanted: Option<Extent>,
     waiting: Vec<Key<Request>>,
-    /// Checkpoints of everything begun in this assembly.
-    full_begun: u64,
+    /// Members that are being rebuilt are to get the copies of pages that they lack, with the next one.
+    copies_wanted: bool,
+    /// Checkpoints begun in this assembly with which every member has its copies of all pages.
+    completing_begun: u64,
     /// Number of the last one that is durable.
-    full_sealed: u64,
+    completing_sealed: u64,
 }
 
 impl CheckpointBoard {
@@ -44,8 +50,9 @@ impl CheckpointBoard {
             under_way: false,
             wanted: None,
             waiting: Vec::new(),
-            full_begun: 0,
-            full_sealed: 0,
+            copies_wanted: false,
+            completing_begun: 0,
+            completing_sealed: 0,
         }
     }
 
@@ -63,14 +70,22 @@ impl CheckpointBoard {
         }
     }
 
-    /// Checkpoints of everything begun in this assembly: whatever is asked for now is in a later one.
-    pub(super) fn full_begun(&self) -> u64 {
-        self.full_begun
+    /// Checkpoints begun in this assembly with which every member has its copies of all pages: whatever is
+    /// asked for now is in a later one.
+    pub(super) fn completing_begun(&self) -> u64 {
+        self.completing_begun
     }
 
-    /// Number of the last checkpoint of everything of this assembly that is durable.
-    pub(super) fn full_sealed(&self) -> u64 {
-        self.full_sealed
+    /// Number of the last one of those that is durable.
+    pub(super) fn completing_sealed(&self) -> u64 {
+        self.completing_sealed
+    }
+
+    /// With the next checkpoint, which holds at least `extent`, members that are being rebuilt get the copies
+    /// of pages that they lack.
+    pub(super) fn request_copies(&mut self, extent: Extent) {
+        self.copies_wanted = true;
+        self.request(extent);
     }
 
     /// Whether one is under way.
@@ -103,13 +118,15 @@ impl CheckpointBoard {
 /// Pages that a checkpoint has brought in ahead.
 const PAGES_AHEAD: usize = 32;
 
-enum Stage {
+pub(super) enum Stage {
     Idle,
     /// Pages are being written, each to all its devices; the next is copy `copy` of unit `unit`.
     Pages {
         unit: usize,
         copy: usize,
     },
+    /// Members that are being rebuilt get the copies of pages that they lack.
+    Copies,
     /// Waiting for a flush later than number `after`.
     Settle {
         after: u64,
@@ -126,18 +143,20 @@ enum Stage {
 
 /// See the module's documentation.
 pub(super) struct Checkpointer {
-    stage: Stage,
+    pub(super) stage: Stage,
     image: Option<Image>,
     bodies: Vec<BodyCrc>,
-    outstanding: u32,
+    /// What is copied beside the image.
+    pub(super) copies: Option<PageCopies>,
+    pub(super) outstanding: u32,
     answering: Vec<Key<Request>>,
-    failed: bool,
+    pub(super) failed: bool,
 }
 
 impl Default for Checkpointer {
     fn default() -> Self {
-        let (image, bodies, answering) = (None, Vec::new(), Vec::new());
-        Self { stage: Stage::Idle, image, bodies, outstanding: 0, answering, failed: false }
+        let (image, bodies, copies, answering) = (None, Vec::new(), None, Vec::new());
+        Self { stage: Stage::Idle, image, bodies, copies, outstanding: 0, answering, failed: false }
     }
 }
 
@@ -183,7 +202,10 @@ impl Checkpointer {
             core.jobs.retired,
         );
         image.config_seq = core.board.members.published();
-        core.board.checkpoint.full_begun += u64::from(image.extent >= Extent::Shares);
+        let copies_wanted = std::mem::take(&mut core.board.checkpoint.copies_wanted);
+        let saves_all = image.extent == Extent::Everything;
+        self.copies = (copies_wanted && !saves_all).then(|| PageCopies::new(core));
+        core.board.checkpoint.completing_begun += u64::from(saves_all || copies_wanted);
         self.bodies.clear();
         self.bodies.resize_with(image.devices.len(), BodyCrc::new);
         self.image = Some(image);
@@ -225,7 +247,8 @@ impl Checkpointer {
         self.stage = Stage::Pages { unit, copy };
         self.image = Some(image);
         if done {
-            self.stage = Stage::Settle { after: core.board.flush.want_after() };
+            self.stage = Stage::Copies;
+            self.copy_pages(core);
         }
     }
 
@@ -240,7 +263,7 @@ impl Checkpointer {
         }
     }
 
-    fn end_block(&mut self, core: &mut Core, slot: Slot) {
+    pub(super) fn end_block(&mut self, core: &mut Core, slot: Slot) {
         core.give_metadata_slot(slot);
         self.outstanding -= 1;
     }
@@ -270,7 +293,7 @@ impl Checkpointer {
                 self.stage = Stage::Seal { after: core.board.flush.want_after() };
             }
             Stage::Headers => {}
-            Stage::Idle | Stage::Settle { .. } | Stage::Fence | Stage::Seal { .. } => {
+            Stage::Idle | Stage::Copies | Stage::Settle { .. } | Stage::Fence | Stage::Seal { .. } => {
                 unreachable!("no block is in flight then")
             }
         }
@@ -301,6 +324,7 @@ impl Checkpointer {
 
     fn end(&mut self, core: &mut Core) {
         let Some(image) = self.image.take() else { return };
+        let copies = self.copies.take();
         self.stage = Stage::Idle;
         core.board.checkpoint.under_way = false;
         core.release_checkpoint_pages(|_| true);
@@ -317,6 +341,7 @@ impl Checkpointer {
             core.board.checkpoint.place =
                 CheckpointPlace { log_head, ..image.place(&core.board.checkpoint.place) };
             core.board.checkpoint.waiting.append(&mut self.answering);
+            core.board.checkpoint.copies_wanted |= copies.is_some();
             let again = image.extent.max(Extent::Unsaved);
             return core.board.checkpoint.request(again);
         }
@@ -331,8 +356,13 @@ impl Checkpointer {
             core.chunk_done(request, None);
         }
         self.answering = answering;
-        if image.extent >= Extent::Shares {
-            core.board.checkpoint.full_sealed = core.board.checkpoint.full_begun;
+        match copies {
+            // Those of which no good copy was found, or a bad one, are written anew.
+            Some(copies) if copies.fell_short() => core.board.checkpoint.request(Extent::Everything),
+            None if image.extent < Extent::Everything => {}
+            Some(_) | None => {
+                core.board.checkpoint.completing_sealed = core.board.checkpoint.completing_begun;
+            }
         }
     }
 }
@@ -376,6 +406,7 @@ impl Activity for Checkpointer {
         match self.stage {
             Stage::Idle => self.start(core),
             Stage::Pages { .. } => self.write_pages(core),
+            Stage::Copies => self.copy_pages(core),
             Stage::Fence => self.write_headers(core),
             Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
         }
@@ -386,6 +417,7 @@ impl Activity for Checkpointer {
         match self.stage {
             Stage::Idle => self.refuse(core),
             Stage::Pages { .. } => self.write_pages(core),
+            Stage::Copies => self.copy_pages(core),
             Stage::Fence => self.write_headers(core),
             Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } => {}
         }
@@ -397,6 +429,7 @@ impl Activity for Checkpointer {
             Stage::Seal { after } if number > after => self.end(core),
             Stage::Idle
             | Stage::Pages { .. }
+            | Stage::Copies
             | Stage::Settle { .. }
             | Stage::Fence
             | Stage::Headers
@@ -433,6 +466,7 @@ impl Marked for Checkpointer {
             Stage::Headers => (3, 0, 0),
             Stage::Seal { .. } => (4, 0, 0),
             Stage::Fence => (5, 0, 0),
+            Stage::Copies => (6, 0, self.copies.as_ref().map_or(0, PageCopies::begun)),
         };
         let CheckpointBoard { wanted, waiting, through, .. } = &core.board.checkpoint;
         let (wanted, waiting) = (u64::from(wanted.is_some()), count(waiting.len()));

@@ -58,7 +58,7 @@ enum Phase {
     Words { left: VecDeque<Word> },
     /// Waiting for a flush later than `after`.
     Settle { after: u64 },
-    /// A rebuild waits for a full checkpoint later than number `after` of this assembly: what replaced a
+    /// A rebuild waits for a checkpoint with all copies of pages later than number `after` of this assembly: a
     /// member must hold its share of the metadata, too, before it counts as healthy.
     Seal { after: u64 },
 }
@@ -466,9 +466,9 @@ impl Maintenance {
             matches!(self.run, Some(UpkeepRun { phase: Phase::Commit { asked: true, .. }, .. }));
     }
 
-    /// A rebuild ends with the full checkpoint that it waits for.
+    /// A rebuild ends with the checkpoint that it waits for.
     fn end_if_sealed(&mut self, core: &mut Core) {
-        let sealed = core.board.checkpoint.full_sealed();
+        let sealed = core.board.checkpoint.completing_sealed();
         match &self.run {
             Some(UpkeepRun { phase: Phase::Seal { after }, .. }) if sealed > *after => self.end(core),
             Some(_) | None => {}
@@ -527,9 +527,9 @@ impl Activity for Maintenance {
                 if run.report.lost == 0
                     && !(planted(Planted::ReturnUnsealed) && core.health.is_any_away()) =>
             {
-                run.phase = Phase::Seal { after: core.board.checkpoint.full_begun() };
+                run.phase = Phase::Seal { after: core.board.checkpoint.completing_begun() };
                 let extent = core.extent_for_rebuilt();
-                core.board.checkpoint.request(extent);
+                core.board.checkpoint.request_copies(extent);
             }
             Some(UpkeepRun { phase: Phase::Settle { .. }, .. }) => self.end(core),
             Some(_) | None => {}

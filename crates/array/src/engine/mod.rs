@@ -109,6 +109,7 @@ mod commit;
 mod compute;
 mod config;
 mod confirm;
+mod copies;
 mod cover;
 mod events;
 mod flights;
@@ -298,6 +299,8 @@ enum Purpose {
     SuperblockFlush,
     /// A block of the checkpoint under way.
     Checkpoint { slot: Slot },
+    /// A copy of a page that a member lacks is read, or written.
+    PageCopy { page: usize, is_written: bool, slot: Slot },
     /// The discard of a freed run.
     Trim { run: Key<ChunkRun> },
     /// A copy of a page of the table.
@@ -516,6 +519,9 @@ impl Engine {
             Purpose::Superblock { slot } => activities.publisher.written(core, dev, slot, result),
             Purpose::SuperblockFlush => activities.publisher.flushed_member(core, dev, result),
             Purpose::Checkpoint { slot } => activities.checkpointer.block_done(core, dev, slot, result),
+            Purpose::PageCopy { page, is_written, slot } => {
+                activities.checkpointer.copy_done(core, dev, (page, slot, is_written), result);
+            }
             Purpose::TablePage { page, slot } => core.page_read(dev, page, slot, result),
             Purpose::Patrol => activities.patrol.stretch_done(core, dev, result),
         }

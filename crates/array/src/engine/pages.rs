@@ -95,7 +95,7 @@ impl Engine {
 impl Core {
     /// Whether a member has its copies of the pages. What a replacement does not hold yet may be there from
     /// another time.
-    fn holds_pages(&self, dev: DevIndex) -> bool {
+    pub(super) fn holds_pages(&self, dev: DevIndex) -> bool {
         self.health.is_writable(dev) && !self.health.is_rebuilding(dev)
     }
 

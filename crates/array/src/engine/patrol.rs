@@ -206,12 +206,12 @@ impl Patrol {
         match stage {
             Stage::Looking => self.look(core),
             Stage::Settling { after } if core.jobs.retired >= after => {
-                let after = core.board.checkpoint.full_begun();
+                let after = core.board.checkpoint.completing_begun();
                 core.board.checkpoint.request(Extent::Everything);
                 self.enter_stage(Stage::Sealing { after });
                 false
             }
-            Stage::Sealing { after } if core.board.checkpoint.full_sealed() > after => {
+            Stage::Sealing { after } if core.board.checkpoint.completing_sealed() > after => {
                 self.repair_superblocks()
             }
             Stage::Settling { .. } | Stage::Sealing { .. } => false,

@@ -134,10 +134,27 @@ impl Health {
         member.away.as_ref().ok_or(NotBack::NotRecorded)?.check(superblock)
     }
 
-    /// A member that left is back under a new serial number, and has all but what it missed.
-    pub fn take_back(&mut self, dev: DevIndex, serial: u32, config: &ArrayConfig) {
+    /// A member that was whole until now has its copies of all pages up to checkpoint `number`.
+    pub fn note_pages_of(&mut self, dev: DevIndex, number: u64) {
+        if let Some(away) = &mut self.members[dev.index()].away
+            && away.left.is_some_and(|left| left.was_whole)
+        {
+            away.pages_through = number;
+        }
+    }
+
+    /// The checkpoint up to which a member has its copies of all pages; 0 if that is not known.
+    pub fn pages_through(&self, dev: DevIndex) -> u64 {
+        self.away(dev).map_or(0, |away| away.pages_through)
+    }
+
+    /// A member that left is back under a new serial number, and has all but what it missed. Its superblock
+    /// speaks of checkpoint `durable`.
+    pub fn take_back(&mut self, dev: DevIndex, (serial, durable): (u32, u64), config: &ArrayConfig) {
         let Some(mut away) = self.take_away(dev) else { return };
-        away.left = None;
+        if away.left.take().is_some_and(|left| left.was_whole) {
+            away.pages_through = away.pages_through.max(durable);
+        }
         self.start_rebuild(dev, config);
         let member = &mut self.members[dev.index()];
         member.away = Some(away);

@@ -2,7 +2,7 @@
 
 use super::frames::Frames;
 use super::frames::TablePage;
-use super::{PageBits, Table, ZEROS, are_sane, fixed_bytes, may_page};
+use super::{PageBits, SlotState, Table, ZEROS, are_sane, fixed_bytes, may_page};
 use crate::planted::{Planted, planted};
 use block::{ChunkIndex, DevIndex, Geometry, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
@@ -41,24 +41,17 @@ impl Table {
         self.unsaved_count > 0 || !self.unsaved_before.is_empty()
     }
 
-    /// The members whose shares [`Extent::Shares`](super::Extent::Shares) is about.
-    pub fn set_sharers(&mut self, members: Vec<DevIndex>) {
-        self.sharers = members;
-    }
-
-    /// Pages that are unsaved, or that a sharer has a copy of, or of whose directory it has one: of these the
-    /// first that was ever written.
-    pub(super) fn shared_pages(&self) -> Vec<usize> {
+    /// Pages, also of the directory, of which a copy is lacking where they are and stay until the snapshot has
+    /// ended; `lacks` says that of a member and of what counts.
+    pub fn lacking_pages(&self, lacks: impl Fn(DevIndex, SlotState) -> bool) -> Vec<usize> {
         let area = self.slots.area();
-        let is_shared =
-            |page: usize| (0..area.copies()).any(|copy| self.sharers.contains(&area.place(page, copy, 0).0));
-        let mut directory_before = None;
-        let is_wanted = |&page: &usize| {
-            let directory = self.slots.directory_of(page);
-            let is_first = directory_before.replace(directory) != Some(directory);
-            self.unsaved.has(page) || is_shared(page) || (is_first && is_shared(directory))
+        let lacks_copy = |page: usize| {
+            let state = self.slots.state(page);
+            state.is_written()
+                && !self.saving.has(page)
+                && (0..area.copies()).any(|copy| lacks(area.place(page, copy, 0).0, state))
         };
-        self.saved_pages().filter(is_wanted).collect()
+        (0..self.slots.page_count()).filter(|&page| lacks_copy(page)).collect()
     }
 
     /// Whether the table of a configuration has pages that are absent when it may take so many bytes.
