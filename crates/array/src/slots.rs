@@ -240,6 +240,21 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
+    fn what_a_later_checkpoint_wrote_is_never_taken_for_older() {
+        assert!(!SlotState::NEVER.may_be_later(0, 500), "it was never written");
+        for newest in (1..3 * STAMPS).step_by(7) {
+            for (number, written) in (0..=newest).flat_map(|number| (1..=newest).map(move |at| (number, at)))
+            {
+                let state = SlotState::NEVER.next(written);
+                let may_be = state.may_be_later(number, newest);
+                assert!(may_be || written <= number, "{written} of {newest} after {number}");
+                let is_exact = newest - written < STAMPS;
+                assert!(!is_exact || may_be == (written > number), "{written} of {newest} after {number}");
+            }
+        }
+    }
+
+    #[test]
     fn every_copy_has_a_place_of_its_own_and_is_found_there() {
         for (k, m, table_pages) in [(1, 1, 1), (4, 1, 7), (6, 2, 4001), (6, 2, 8000), (3, 3, 100)] {
             let geometry = Geometry::new(k, m, 4096).expect("valid");

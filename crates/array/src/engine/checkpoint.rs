@@ -118,7 +118,7 @@ impl CheckpointBoard {
 /// Pages that a checkpoint has brought in ahead.
 const PAGES_AHEAD: usize = 32;
 
-pub(super) enum Stage {
+enum Stage {
     Idle,
     /// Pages are being written, each to all its devices; the next is copy `copy` of unit `unit`.
     Pages {
@@ -143,14 +143,14 @@ pub(super) enum Stage {
 
 /// See the module's documentation.
 pub(super) struct Checkpointer {
-    pub(super) stage: Stage,
+    stage: Stage,
     image: Option<Image>,
     bodies: Vec<BodyCrc>,
     /// What is copied beside the image.
-    pub(super) copies: Option<PageCopies>,
-    pub(super) outstanding: u32,
+    copies: Option<PageCopies>,
+    outstanding: u32,
     answering: Vec<Key<Request>>,
-    pub(super) failed: bool,
+    failed: bool,
 }
 
 impl Default for Checkpointer {
@@ -252,6 +252,25 @@ impl Checkpointer {
         }
     }
 
+    fn copy_pages(&mut self, core: &mut Core) {
+        if self.copies.as_mut().is_none_or(|copies| copies.go_on(core)) {
+            self.stage = Stage::Settle { after: core.board.flush.want_after() };
+        }
+    }
+
+    /// A page was read from a member, or written to it.
+    pub(super) fn page_copied(
+        &mut self,
+        core: &mut Core,
+        dev: DevIndex,
+        copied: (usize, Slot, bool),
+        result: Result<(), IoFault>,
+    ) {
+        let copies = self.copies.as_mut().expect("a checkpoint copies pages until it has ended");
+        copies.transferred(core, dev, copied, result);
+        self.copy_pages(core);
+    }
+
     fn push_block(&mut self, core: &mut Core, dev: DevIndex, offset: u64, slot: Slot) {
         self.outstanding += 1;
         let tag = Tag { purpose: Purpose::Checkpoint { slot }, dev };
@@ -263,7 +282,7 @@ impl Checkpointer {
         }
     }
 
-    pub(super) fn end_block(&mut self, core: &mut Core, slot: Slot) {
+    fn end_block(&mut self, core: &mut Core, slot: Slot) {
         core.give_metadata_slot(slot);
         self.outstanding -= 1;
     }
@@ -334,7 +353,8 @@ impl Checkpointer {
         } else {
             core.store.table.end_snapshot(image.number);
         }
-        let lost = self.failed || image.devices.iter().any(|&dev| !core.health.is_writable(dev));
+        let failed = self.failed || copies.as_ref().is_some_and(|copies| copies.failed);
+        let lost = failed || image.devices.iter().any(|&dev| !core.health.is_writable(dev));
         if lost {
             // A device of the set failed: what it held is too few copies.
             let log_head = core.board.checkpoint.place.log_head;
@@ -358,7 +378,7 @@ impl Checkpointer {
         self.answering = answering;
         match copies {
             // Those of which no good copy was found, or a bad one, are written anew.
-            Some(copies) if copies.fell_short() => core.board.checkpoint.request(Extent::Everything),
+            Some(copies) if copies.fell_short => core.board.checkpoint.request(Extent::Everything),
             None if image.extent < Extent::Everything => {}
             Some(_) | None => {
                 core.board.checkpoint.completing_sealed = core.board.checkpoint.completing_begun;

@@ -58,8 +58,8 @@ enum Phase {
     Words { left: VecDeque<Word> },
     /// Waiting for a flush later than `after`.
     Settle { after: u64 },
-    /// A rebuild waits for a checkpoint with all copies of pages later than number `after` of this assembly: a
-    /// member must hold its share of the metadata, too, before it counts as healthy.
+    /// A rebuild waits for a checkpoint with all copies of pages later than number `after` of this assembly:
+    /// a member must hold its share of the metadata, too, before it counts as healthy.
     Seal { after: u64 },
 }
 

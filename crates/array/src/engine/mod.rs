@@ -520,7 +520,7 @@ impl Engine {
             Purpose::SuperblockFlush => activities.publisher.flushed_member(core, dev, result),
             Purpose::Checkpoint { slot } => activities.checkpointer.block_done(core, dev, slot, result),
             Purpose::PageCopy { page, is_written, slot } => {
-                activities.checkpointer.copy_done(core, dev, (page, slot, is_written), result);
+                activities.checkpointer.page_copied(core, dev, (page, slot, is_written), result);
             }
             Purpose::TablePage { page, slot } => core.page_read(dev, page, slot, result),
             Purpose::Patrol => activities.patrol.stretch_done(core, dev, result),

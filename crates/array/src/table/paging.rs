@@ -41,8 +41,8 @@ impl Table {
         self.unsaved_count > 0 || !self.unsaved_before.is_empty()
     }
 
-    /// Pages, also of the directory, of which a copy is lacking where they are and stay until the snapshot has
-    /// ended; `lacks` says that of a member and of what counts.
+    /// Pages, also of the directory, of which a copy is lacking where they are and stay until the snapshot
+    /// has ended; `lacks` says that of a member and of what counts.
     pub fn lacking_pages(&self, lacks: impl Fn(DevIndex, SlotState) -> bool) -> Vec<usize> {
         let area = self.slots.area();
         let lacks_copy = |page: usize| {
