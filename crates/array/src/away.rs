@@ -128,6 +128,21 @@ fn number(chunk: u64) -> u32 {
     u32::try_from(chunk).expect("validated: a device has fewer chunks than 2^32")
 }
 
+/// Of which checkpoints a member has all the copies of pages that it ought to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PagesHeld {
+    /// Of those up to this one.
+    Through(u64),
+    /// Of those up to the one that its superblock says is durable, if it was whole when it left, and if an
+    /// assembly did not go on from an older one.
+    AsItSays {
+        /// What was assembled.
+        at_most: u64,
+    },
+    /// Nobody knows.
+    Unknown,
+}
+
 /// A member that is out of service, or is being rebuilt by what it missed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Away {
@@ -135,8 +150,8 @@ pub struct Away {
     pub left: Option<MissedPoint>,
     /// The chunks that it lacks, or may lack.
     pub missed: ChunkMarks,
-    /// Up to this checkpoint it has its copies of all pages of the table; 0 = not known.
-    pub pages_through: u64,
+    /// The copies of pages of the table that it has.
+    pub pages: PagesHeld,
     /// While an array is assembled: it was in service until now, so it has what is known durable.
     pub has_durable: bool,
 }
@@ -145,7 +160,7 @@ impl Away {
     /// A member left.
     pub fn new(left: Option<MissedPoint>, chunk_count: u32) -> Self {
         let missed = ChunkMarks::new(chunk_count);
-        Self { left, missed, pages_through: 0, has_durable: false }
+        Self { left, missed, pages: PagesHeld::Unknown, has_durable: false }
     }
 
     /// What an item of a checkpoint says.

@@ -340,6 +340,11 @@ impl Health {
         self.writable().filter(|dev| dev.index() < self.main_count)
     }
 
+    /// Main devices that are being rebuilt.
+    pub fn rebuilding_main(&self) -> impl Iterator<Item = DevIndex> + '_ {
+        self.writable_main().filter(|&dev| self.is_rebuilding(dev))
+    }
+
     /// Log devices that take writes.
     pub fn writable_logs(&self) -> impl Iterator<Item = DevIndex> + '_ {
         self.writable().filter(|dev| dev.index() >= self.main_count)

@@ -46,9 +46,9 @@ impl Core {
 
     /// What a checkpoint must hold so that members that were rebuilt have their share of the metadata, beside
     /// the copies of pages that they lack. One that did not come back may be blank: it cannot go on with the
-    /// checkpoints before.
+    /// checkpoints before. One that did holds none of them: [`Core::fail_member`] asks for a full one.
     pub(super) fn extent_for_rebuilt(&self) -> Extent {
-        let mut rebuilt = self.health.writable_main().filter(|&dev| self.health.is_rebuilding(dev));
+        let mut rebuilt = self.health.rebuilding_main();
         if rebuilt.any(|dev| self.health.away(dev).is_none()) { Extent::Unsaved } else { Extent::Changes }
     }
 

@@ -36,9 +36,9 @@ pub(super) struct CheckpointBoard {
     waiting: Vec<Key<Request>>,
     /// Members that are being rebuilt are to get the copies of pages that they lack, with the next one.
     copies_wanted: bool,
-    /// Checkpoints begun in this assembly with which every member has its copies of all pages.
+    /// Checkpoints begun in this assembly that are to leave every member with its copies of all pages.
     completing_begun: u64,
-    /// Number of the last one that is durable.
+    /// Number of the last one that is durable and did.
     completing_sealed: u64,
 }
 
@@ -70,13 +70,13 @@ impl CheckpointBoard {
         }
     }
 
-    /// Checkpoints begun in this assembly with which every member has its copies of all pages: whatever is
-    /// asked for now is in a later one.
+    /// Checkpoints begun in this assembly that are to leave every member with its copies of all pages: what
+    /// is asked for now, copies or everything, is in the next one.
     pub(super) fn completing_begun(&self) -> u64 {
         self.completing_begun
     }
 
-    /// Number of the last one of those that is durable.
+    /// Number of the last one of those that is durable and did.
     pub(super) fn completing_sealed(&self) -> u64 {
         self.completing_sealed
     }
@@ -353,8 +353,7 @@ impl Checkpointer {
         } else {
             core.store.table.end_snapshot(image.number);
         }
-        let failed = self.failed || copies.as_ref().is_some_and(|copies| copies.failed);
-        let lost = failed || image.devices.iter().any(|&dev| !core.health.is_writable(dev));
+        let lost = self.failed || image.devices.iter().any(|&dev| !core.health.is_writable(dev));
         if lost {
             // A device of the set failed: what it held is too few copies.
             let log_head = core.board.checkpoint.place.log_head;
@@ -376,13 +375,10 @@ impl Checkpointer {
             core.chunk_done(request, None);
         }
         self.answering = answering;
-        match copies {
-            // Those of which no good copy was found, or a bad one, are written anew.
-            Some(copies) if copies.fell_short => core.board.checkpoint.request(Extent::Everything),
-            None if image.extent < Extent::Everything => {}
-            Some(_) | None => {
-                core.board.checkpoint.completing_sealed = core.board.checkpoint.completing_begun;
-            }
+        if copies.as_ref().is_some_and(|copies| copies.fell_short) {
+            core.board.checkpoint.request(Extent::Everything);
+        } else if copies.is_some() || image.extent == Extent::Everything {
+            core.board.checkpoint.completing_sealed = core.board.checkpoint.completing_begun;
         }
     }
 }

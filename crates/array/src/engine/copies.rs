@@ -10,7 +10,7 @@
 //! where by 127 stamps of numbers (`slots`): so more may be copied than it lacks, and never less.
 
 use super::wake::count;
-use super::{Core, Purpose, Tag};
+use super::{Content, Core, Purpose, Tag};
 use crate::planted::{Planted, planted};
 use crate::slots::SlotState;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Slot, Stream};
@@ -34,21 +34,18 @@ pub(super) struct PageCopies {
     begun: usize,
     /// Pages that are being copied.
     outstanding: u32,
-    /// A page had a bad copy, or none that is good.
+    /// A page had a bad copy, or none that is good, or one was not written: not all members have theirs.
     pub(super) fell_short: bool,
-    /// A copy could not be written.
-    pub(super) failed: bool,
 }
 
 impl PageCopies {
     /// What members lack that are being rebuilt. The snapshot of a checkpoint has just been taken.
     pub(super) fn new(core: &Core) -> Self {
-        let rebuilt = core.health.writable_main().filter(|&dev| core.health.is_rebuilding(dev));
-        let members = rebuilt.map(|dev| (dev, core.health.pages_through(dev))).collect();
+        let members = core.health.rebuilding_main();
+        let members = members.map(|dev| (dev, core.health.pages_through(dev).unwrap_or(0))).collect();
         let newest = core.board.checkpoint.place.number;
         let (pages, begun, outstanding) = (Vec::new(), 0, 0);
-        let mut copies =
-            Self { members, newest, pages, begun, outstanding, fell_short: false, failed: false };
+        let mut copies = Self { members, newest, pages, begun, outstanding, fell_short: false };
         if !planted(Planted::ReturnLacksPages) {
             copies.pages = core.store.table.lacking_pages(|dev, state| copies.lacks(dev, state));
         }
@@ -75,7 +72,7 @@ impl PageCopies {
             let Some(slot) = core.pool.alloc() else { return false };
             self.begun += 1;
             self.outstanding += 1;
-            self.read_copy(core, Copied { page, copy: 0, slot });
+            self.read(core, Copied { page, copy: 0, slot });
         }
         self.outstanding == 0
     }
@@ -86,7 +83,7 @@ impl PageCopies {
     }
 
     /// Reads a page from that copy or one behind it.
-    fn read_copy(&mut self, core: &mut Core, from: Copied) {
+    fn read(&mut self, core: &mut Core, from: Copied) {
         match core.next_copy(from.page, from.copy, |dev| core.holds_pages(dev)) {
             Some(copy) => core.push_copy(Copied { copy, ..from }, OpKind::Read),
             None => {
@@ -96,21 +93,21 @@ impl PageCopies {
         }
     }
 
-    /// Writes what is in a buffer to the next member that lacks it, from copy `next` on.
-    fn write_copy(&mut self, core: &mut Core, from: Copied, next: usize) {
+    /// Writes a page that is in a buffer to the next member that lacks it, from copy `next` on.
+    fn write(&mut self, core: &mut Core, from: Copied, next: usize) {
         let state = core.store.table.slots().state(from.page);
         let is_wanted = |dev| core.health.is_rebuilding(dev) && self.lacks(dev, state);
         let target = core.next_copy(from.page, next, is_wanted);
-        let found = target.and_then(|copy| Some((copy, core.decode_copy(from)?)));
-        let Some((copy, found)) = found.filter(|_| !core.board.frozen) else {
-            return self.end(core, from.slot);
-        };
-        let (dev, block) = core.counting_copy(from.page, copy);
-        let Page { number, kind, index, ref words, .. } = found;
-        let stamp =
-            PageStamp { array: core.journal.array(), dev, area: PAGE_AREA, block, number, kind, index };
-        encode_page(&stamp, words, &mut core.pool.bytes_mut(from.slot)[..META_BYTES]);
-        core.push_copy(Copied { copy, ..from }, OpKind::Write);
+        match target.filter(|_| !core.board.frozen) {
+            Some(copy) if core.readdress(from, copy) => {
+                core.push_copy(Copied { copy, ..from }, OpKind::Write);
+            }
+            Some(_) => {
+                self.fell_short = true;
+                self.end(core, from.slot);
+            }
+            None => self.end(core, from.slot),
+        }
     }
 
     /// A page was read from a member, or written to it.
@@ -126,24 +123,19 @@ impl PageCopies {
         match (is_written, result) {
             (true, Ok(())) => {
                 core.board.flush.wrote(dev);
-                self.write_copy(core, copied, copy + 1);
+                self.write(core, copied, copy + 1);
             }
             (true, Err(fault)) => {
-                self.failed = true;
                 core.write_fault(dev, fault);
-                self.end(core, slot);
+                self.fell_short |= core.health.is_rebuilding(dev);
+                self.write(core, copied, copy + 1);
             }
-            (false, Ok(())) if core.decode_copy(copied).is_some() => self.write_copy(core, copied, 0),
+            (false, Ok(())) if core.counts_as_copy(copied) => self.write(core, copied, 0),
             (false, result) => {
-                self.fell_short = true;
-                match result {
-                    Ok(()) => core.health.errors_mut(dev).checksum += 1,
-                    Err(IoFault::Gone) => core.fail_for_fault(dev),
-                    Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
-                        core.health.errors_mut(dev).read += 1;
-                    }
-                }
-                self.read_copy(core, Copied { copy: copy + 1, ..copied });
+                core.note_bad_page(dev, result);
+                // One that has left has no bad copy.
+                self.fell_short |= core.health.is_writable(dev);
+                self.read(core, Copied { copy: copy + 1, ..copied });
             }
         }
     }
@@ -170,8 +162,27 @@ impl Core {
         let expect = PageExpect { array: self.journal.array(), dev, area: PAGE_AREA, block, number: None };
         let slots = self.store.table.slots();
         decode_page(&self.pool.bytes(slot)[..META_BYTES], &expect).ok().filter(|found| {
-            (found.kind, found.index) == slots.name(page) && slots.state(page).fits(found.number)
+            (found.kind, found.index) == slots.name(page)
+                && slots.state(page).fits(found.number)
+                && found.number <= self.board.checkpoint.place.number
         })
+    }
+
+    fn counts_as_copy(&self, copied: Copied) -> bool {
+        self.options.content == Content::Meaningless || self.decode_copy(copied).is_some()
+    }
+
+    /// Makes copy `copy` of what is in a buffer; `false` if that is no copy that counts.
+    fn readdress(&mut self, from: Copied, copy: usize) -> bool {
+        if self.options.content == Content::Meaningless {
+            return true;
+        }
+        let Some(Page { number, kind, index, words, .. }) = self.decode_copy(from) else { return false };
+        let (dev, block) = self.counting_copy(from.page, copy);
+        let stamp =
+            PageStamp { array: self.journal.array(), dev, area: PAGE_AREA, block, number, kind, index };
+        encode_page(&stamp, &words, &mut self.pool.bytes_mut(from.slot)[..META_BYTES]);
+        true
     }
 
     /// The copy of a page, from that one on, which is on a member of that kind.

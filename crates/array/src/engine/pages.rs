@@ -365,16 +365,23 @@ impl Core {
         };
         let found = decode_page(&self.pool.bytes(slot)[..META_BYTES], &expect).ok();
         let found = found.map(with_waiting).filter(is_it);
+        if result.is_ok() && found.is_some() {
+            return found;
+        }
+        self.note_bad_page(dev, result);
+        self.reads.pages.faults[key].was_bad = true;
+        None
+    }
+
+    /// A copy of a page could not be read from a member, or is none that counts.
+    pub(super) fn note_bad_page(&mut self, dev: DevIndex, result: Result<(), IoFault>) {
         match result {
-            Ok(()) if found.is_some() => return found,
             Ok(()) => self.health.errors_mut(dev).checksum += 1,
             Err(IoFault::Gone) => self.fail_for_fault(dev),
             Err(IoFault::Device { .. } | IoFault::Short | IoFault::NoSpace) => {
                 self.health.errors_mut(dev).read += 1;
             }
         }
-        self.reads.pages.faults[key].was_bad = true;
-        None
     }
 
     /// No copy is good: nothing of what the page speaks of can be had, and no write can be said to be kept.

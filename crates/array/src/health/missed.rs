@@ -1,7 +1,7 @@
 //! Members that are away, and that come back: see `away`.
 
 use super::Health;
-use crate::away::{Away, ChunkMarks, NotBack};
+use crate::away::{Away, ChunkMarks, NotBack, PagesHeld};
 use crate::older::Contradiction;
 use crate::planted::{Planted, planted};
 use block::{ChunkAddr, DevIndex};
@@ -85,12 +85,12 @@ impl Health {
 
     /// Takes what a checkpoint says of members that are away. Those out of service of which it says nothing,
     /// or that were being rebuilt, have left after it, at `point`. `before` is how the members were when the
-    /// array was last in service.
+    /// array was last in service, and `checkpoint` the number of what was loaded.
     pub fn load_away(
         &mut self,
         list: List<'_>,
         (point, before): (Option<MissedPoint>, &[MemberEntry]),
-        config: &ArrayConfig,
+        (config, checkpoint): (&ArrayConfig, u64),
     ) -> Result<(), Contradiction> {
         let chunks = config.chunks_per_device;
         for member in self.members.iter_mut().take(self.main_count) {
@@ -119,6 +119,7 @@ impl Health {
         for (member, before) in self.members.iter_mut().zip(before) {
             let was_out = matches!(before.state, MemberState::Failed | MemberState::Absent);
             if let Some(away) = &mut member.away {
+                away.pages = PagesHeld::AsItSays { at_most: checkpoint };
                 away.has_durable = !was_out || planted(Planted::AwayHasDurable);
             }
         }
@@ -139,21 +140,26 @@ impl Health {
         if let Some(away) = &mut self.members[dev.index()].away
             && away.left.is_some_and(|left| left.was_whole)
         {
-            away.pages_through = number;
+            away.pages = PagesHeld::Through(number);
         }
     }
 
-    /// The checkpoint up to which a member has its copies of all pages; 0 if that is not known.
-    pub fn pages_through(&self, dev: DevIndex) -> u64 {
-        self.away(dev).map_or(0, |away| away.pages_through)
+    /// The checkpoint up to which a member has its copies of all pages, if that is known.
+    pub fn pages_through(&self, dev: DevIndex) -> Option<u64> {
+        match self.away(dev)?.pages {
+            PagesHeld::Through(number) => Some(number),
+            PagesHeld::AsItSays { .. } | PagesHeld::Unknown => None,
+        }
     }
 
     /// A member that left is back under a new serial number, and has all but what it missed. Its superblock
     /// speaks of checkpoint `durable`.
     pub fn take_back(&mut self, dev: DevIndex, (serial, durable): (u32, u64), config: &ArrayConfig) {
         let Some(mut away) = self.take_away(dev) else { return };
-        if away.left.take().is_some_and(|left| left.was_whole) {
-            away.pages_through = away.pages_through.max(durable);
+        let was_whole = away.left.take().is_some_and(|left| left.was_whole);
+        if let PagesHeld::AsItSays { at_most } = away.pages {
+            let says = was_whole && durable > 0;
+            away.pages = if says { PagesHeld::Through(durable.min(at_most)) } else { PagesHeld::Unknown };
         }
         self.start_rebuild(dev, config);
         let member = &mut self.members[dev.index()];

@@ -216,7 +216,7 @@ fn load_away(
     // No list that was looked at is refused here; one that was not has been refused.
     let Ok(list) = format::List::read(list) else { return Ok(()) };
     let point = away::point(loaded.epoch, loaded.nonce, loaded.config_seq);
-    let result = health.load_away(list, (point, &newest.members), &newest.config);
+    let result = health.load_away(list, (point, &newest.members), (&newest.config, loaded.place.number));
     result.map_err(|cause| Inconsistency::State { checkpoint: loaded.place.number, cause }.into())
 }
 
