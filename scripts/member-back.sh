@@ -47,12 +47,21 @@ value = value[0] if isinstance(value, list) else value
 print(*(sum(d["traffic"][way] for d in value["devices"]) for way in ("read_bytes", "written_bytes")))' "$work/status.json"
 }
 
+is_committed() {
+  timeout 20 "$elastripe" status away --json >"$work/status.json" || true
+  python3 -c 'import json, sys
+value = json.load(open(sys.argv[1]))
+value = value[0] if isinstance(value, list) else value
+sys.exit(value["commit"]["dirty_stripes"] > 0)' "$work/status.json"
+}
+
 # row MEMBER WORDS MODE BLOCK [COMMAND...]: one row; `commit` and `checkpoint` are given before the return, `busy`: at once.
 row() {
   local member=$1 words=$2 mode=$3 block=$4 what; shift 4
   "$elastripe" fail away --device "$member" --yes >/dev/null
   write_fio "$mode" "$block" $((size / 100))
-  [ "${1:-}" = busy ] || sleep 4
+  # By itself an idle array commits parity.
+  [ "${1:-}" = busy ] || soon 120 is_committed || fail "no parity commit within two minutes"
   for what in "$@"; do
     case $what in
       commit) "$elastripe" commit away >/dev/null ;;
