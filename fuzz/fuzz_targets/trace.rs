@@ -1,5 +1,5 @@
 //! Any bytes as a trace, in each format or detected: the reader ends, within bounds. The first byte
-//! names the format.
+//! names the format, or has the line in front of the others name the columns.
 #![no_main]
 
 use trace::{
@@ -14,6 +14,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         1 => BlkparseAction::Issue,
         _ => BlkparseAction::Auto,
     };
+    let first_line = content.split(|&byte| byte == b'\n').next().and_then(|line| str::from_utf8(line).ok());
+    let columns = first_line.filter(|_| which & 0x40 != 0).and_then(|line| line.parse().ok());
     let options = ReadOptions {
         format: Format::ALL.get(usize::from(which & 7)).copied(),
         skip_bad_lines: if which & 0x80 == 0 {
@@ -22,6 +24,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             SkipPolicy::Fail
         },
         blkparse_action,
+        columns,
     };
     let source = Box::new(std::io::Cursor::new(content.to_vec()));
     let Ok(mut reader) = TraceReader::from_reader("fuzzed", source, &options) else { return };
