@@ -9,6 +9,8 @@ step() { printf '\n== %s (%ss)\n' "$*" "$SECONDS"; }
 
 step "format";        cargo fmt --all --check
 step "lints";         cargo clippy --workspace --all-targets --locked -- -D warnings
+# Nothing is linked, so its C++ need not be built.
+step "fuzz targets";  CUSTOM_LIBFUZZER_PATH=none/libnone.a cargo check --manifest-path fuzz/Cargo.toml --locked --target-dir "$target"
 step "release build"; cargo build --release --locked
 # Many tests of the binary wait for servers, clients and disks.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((3 * $(nproc)))}
