@@ -38,22 +38,16 @@ write_fio() {
   fio --thread --name=job --ioengine=nbd --uri="$uri" --size="$((size >> 20))m" --rw="$1" --bs="$2" --io_size="$3" --iodepth=32 \
     --end_fsync=1 --randseed=1 --norandommap --minimal >/dev/null 2>"$work/fio.err" || { cat "$work/fio.err"; fail "fio"; }
 }
-# transferred: bytes read and written on all members since the array was assembled.
-transferred() {
+# figures: bytes read and written on all members since the array was assembled, and stripes that await parity commit.
+figures() {
   timeout 20 "$elastripe" status away --json >"$work/status.json" || true
   python3 -c 'import json, sys
 value = json.load(open(sys.argv[1]))
 value = value[0] if isinstance(value, list) else value
-print(*(sum(d["traffic"][way] for d in value["devices"]) for way in ("read_bytes", "written_bytes")))' "$work/status.json"
+sums = [sum(d["traffic"][way] for d in value["devices"]) for way in ("read_bytes", "written_bytes")]
+print(*sums, value["commit"]["dirty_stripes"])' "$work/status.json"
 }
-
-is_committed() {
-  timeout 20 "$elastripe" status away --json >"$work/status.json" || true
-  python3 -c 'import json, sys
-value = json.load(open(sys.argv[1]))
-value = value[0] if isinstance(value, list) else value
-sys.exit(value["commit"]["dirty_stripes"] > 0)' "$work/status.json"
-}
+is_committed() { [[ $(figures) == *" 0" ]]; }
 
 # row MEMBER WORDS MODE BLOCK [COMMAND...]: one row; `commit` and `checkpoint` are given before the return, `busy`: at once.
 row() {
@@ -70,10 +64,10 @@ row() {
     esac
   done
   local before after
-  before=$(transferred)
+  before=$(figures)
   "$elastripe" online away --device "$member" --wait >/dev/null 2>&1
-  after=$(transferred)
-  awk -v words="$words" -v size="$size" '{ read = $3 - $1; written = $4 - $2; share = 100 * (read + written) / size
+  after=$(figures)
+  awk -v words="$words" -v size="$size" '{ read = $4 - $1; written = $5 - $2; share = 100 * (read + written) / size
     printf "%-44s read %5d MiB  written %5d MiB  %5.2f %%\n", words, read / 1048576, written / 1048576, share > "/dev/stderr"
     print share }' <<<"$before $after" >>"$work/shares"
 }

@@ -132,9 +132,7 @@ impl SavedPages {
             let ((dev, block), page) = places[read.tag];
             let expect = PageExpect { array: self.array, dev, area: PAGE_AREA, block, number: None };
             let Ok(mut found) = decode_page(read.into, &expect) else { continue };
-            let is_it = (found.kind, found.index) == table.slots().name(page)
-                && table.slots().state(page).fits(found.number)
-                && found.number <= self.number;
+            let is_it = table.slots().is_page(page, &found) && found.number <= self.number;
             table.add_waiting(page, &mut found.words);
             is_taken[read.tag] = is_it && take(table, page, &found.words);
         }

@@ -9,7 +9,7 @@
 //! Pages are numbered: those of the table first, the directory pages after them.
 
 use block::{DevIndex, Geometry};
-use format::{PAGE_WORDS, PageKind};
+use format::{PAGE_WORDS, Page, PageKind};
 
 /// Pages that a directory page speaks of.
 pub const DIRECTORY_PAGES: usize = PAGE_WORDS * 4;
@@ -115,6 +115,11 @@ impl Slots {
             None => (PageKind::Table, stored(page)),
             Some(directory) => (PageKind::Directory, stored(directory)),
         }
+    }
+
+    /// Whether what was found where a page counts is that page, as the checkpoint wrote it that counts.
+    pub fn is_page(&self, page: usize, found: &Page) -> bool {
+        (found.kind, found.index) == self.name(page) && self.state(page).fits(found.number)
     }
 
     /// The pages that a directory page speaks of.

@@ -100,6 +100,13 @@ fn is_sound(array: &mut Counted) {
     assert_eq!(checksum_errors(array), before);
 }
 
+/// The member was given all of its copies, and the others hardly anything.
+fn got_its_copies(array: &mut Counted, pages: usize, (own, all): (u64, u64)) {
+    let copies = (pages * COPIES / MEMBERS) as u64;
+    assert!(own >= copies && all < own + pages as u64 / 2, "{own} and {all} blocks, {copies} copies");
+    is_sound(array);
+}
+
 #[test]
 fn one_that_missed_no_page_gets_none() {
     let (mut array, pages) = left();
@@ -113,10 +120,8 @@ fn one_that_missed_no_page_gets_none() {
 fn one_that_missed_all_pages_gets_its_copies_and_the_others_none() {
     let (mut array, pages) = left();
     save(&mut array);
-    let (own, all) = come_back(&mut array);
-    let copies = (pages * COPIES / MEMBERS) as u64;
-    assert!(own >= copies && all < own + pages as u64 / 2, "{own} and {all} blocks, {copies} copies");
-    is_sound(&mut array);
+    let written = come_back(&mut array);
+    got_its_copies(&mut array, pages, written);
 }
 
 #[test]
@@ -125,10 +130,8 @@ fn one_that_missed_pages_before_a_restart_gets_its_copies() {
     save(&mut array);
     array.stop().unwrap();
     let mut array = assemble(array.into_devices().inner, 10);
-    let (own, all) = come_back(&mut array);
-    let copies = (pages * COPIES / MEMBERS) as u64;
-    assert!(own >= copies && all < own + pages as u64 / 2, "{own} and {all} blocks, {copies} copies");
-    is_sound(&mut array);
+    let written = come_back(&mut array);
+    got_its_copies(&mut array, pages, written);
 }
 
 #[test]
@@ -146,10 +149,8 @@ fn a_device_with_old_pages_that_replaces_one_gets_all_of_its_copies() {
     let (mut array, pages) = left();
     array.devices().layer.written = [0; MEMBERS];
     array.run(|e, tag| e.rebuild(tag, BACK, 77)).unwrap();
-    let (own, all) = written(&mut array);
-    let copies = (pages * COPIES / MEMBERS) as u64;
-    assert!(own >= copies && all < own + pages as u64 / 2, "{own} and {all} blocks, {copies} copies");
-    is_sound(&mut array);
+    let written = written(&mut array);
+    got_its_copies(&mut array, pages, written);
 }
 
 #[test]

@@ -93,21 +93,20 @@ impl PageCopies {
         }
     }
 
-    /// Writes a page that is in a buffer to the next member that lacks it, from copy `next` on.
-    fn write(&mut self, core: &mut Core, from: Copied, next: usize) {
+    /// Writes a page that is in a buffer to the next member that lacks it, from copy `next` on; `found` is
+    /// what it is, if that is known already.
+    fn write(&mut self, core: &mut Core, from: Copied, found: Option<Page>, next: usize) {
         let state = core.store.table.slots().state(from.page);
         let is_wanted = |dev| core.health.is_rebuilding(dev) && self.lacks(dev, state);
         let target = core.next_copy(from.page, next, is_wanted);
-        match target.filter(|_| !core.board.frozen) {
-            Some(copy) if core.readdress(from, copy) => {
-                core.push_copy(Copied { copy, ..from }, OpKind::Write);
-            }
-            Some(_) => {
-                self.fell_short = true;
-                self.end(core, from.slot);
-            }
-            None => self.end(core, from.slot),
-        }
+        let Some(copy) = target.filter(|_| !core.board.frozen) else { return self.end(core, from.slot) };
+        let Some(found) = found.or_else(|| core.decode_copy(from)) else {
+            self.fell_short = true;
+            return self.end(core, from.slot);
+        };
+        let copied = Copied { copy, ..from };
+        core.encode_copy(copied, &found);
+        core.push_copy(copied, OpKind::Write);
     }
 
     /// A page was read from a member, or written to it.
@@ -123,20 +122,22 @@ impl PageCopies {
         match (is_written, result) {
             (true, Ok(())) => {
                 core.board.flush.wrote(dev);
-                self.write(core, copied, copy + 1);
+                self.write(core, copied, None, copy + 1);
             }
             (true, Err(fault)) => {
                 core.write_fault(dev, fault);
                 self.fell_short |= core.health.is_rebuilding(dev);
-                self.write(core, copied, copy + 1);
+                self.write(core, copied, None, copy + 1);
             }
-            (false, Ok(())) if core.counts_as_copy(copied) => self.write(core, copied, 0),
-            (false, result) => {
-                core.note_bad_page(dev, result);
-                // One that has left has no bad copy.
-                self.fell_short |= core.health.is_writable(dev);
-                self.read(core, Copied { copy: copy + 1, ..copied });
-            }
+            (false, result) => match result.ok().and_then(|()| core.decode_copy(copied)) {
+                Some(found) => self.write(core, copied, Some(found), 0),
+                None => {
+                    core.note_bad_page(dev, result);
+                    // One that has left has no bad copy.
+                    self.fell_short |= core.health.is_writable(dev);
+                    self.read(core, Copied { copy: copy + 1, ..copied });
+                }
+            },
         }
     }
 }
@@ -156,37 +157,35 @@ impl Core {
         self.push_op(tag, kind, Stream::Metadata, offset, count(META_BYTES), Some(slot));
     }
 
-    /// The page that is in a buffer, if it is what counts.
+    /// The page that is in a buffer, if it is what counts; any that is believed.
     fn decode_copy(&self, Copied { page, copy, slot }: Copied) -> Option<Page> {
+        let (slots, newest) = (self.store.table.slots(), self.board.checkpoint.place.number);
+        if self.options.content == Content::Meaningless {
+            let (kind, index) = slots.name(page);
+            return Some(Page { number: newest, kind, index, words: Vec::new(), crc: 0 });
+        }
         let (dev, block) = self.counting_copy(page, copy);
         let expect = PageExpect { array: self.journal.array(), dev, area: PAGE_AREA, block, number: None };
-        let slots = self.store.table.slots();
-        decode_page(&self.pool.bytes(slot)[..META_BYTES], &expect).ok().filter(|found| {
-            (found.kind, found.index) == slots.name(page)
-                && slots.state(page).fits(found.number)
-                && found.number <= self.board.checkpoint.place.number
-        })
+        let found = decode_page(&self.pool.bytes(slot)[..META_BYTES], &expect).ok();
+        found.filter(|found| slots.is_page(page, found) && found.number <= newest)
     }
 
-    fn counts_as_copy(&self, copied: Copied) -> bool {
-        self.options.content == Content::Meaningless || self.decode_copy(copied).is_some()
-    }
-
-    /// Makes copy `copy` of what is in a buffer; `false` if that is no copy that counts.
-    fn readdress(&mut self, from: Copied, copy: usize) -> bool {
-        if self.options.content == Content::Meaningless {
-            return true;
-        }
-        let Some(Page { number, kind, index, words, .. }) = self.decode_copy(from) else { return false };
-        let (dev, block) = self.counting_copy(from.page, copy);
+    /// Makes another copy of a page in a buffer.
+    fn encode_copy(&mut self, Copied { page, copy, slot }: Copied, found: &Page) {
+        let (dev, block) = self.counting_copy(page, copy);
+        let &Page { number, kind, index, ref words, .. } = found;
         let stamp =
             PageStamp { array: self.journal.array(), dev, area: PAGE_AREA, block, number, kind, index };
-        encode_page(&stamp, &words, &mut self.pool.bytes_mut(from.slot)[..META_BYTES]);
-        true
+        encode_page(&stamp, words, &mut self.pool.bytes_mut(slot)[..META_BYTES]);
     }
 
     /// The copy of a page, from that one on, which is on a member of that kind.
-    fn next_copy(&self, page: usize, from: usize, is_wanted: impl Fn(DevIndex) -> bool) -> Option<usize> {
+    pub(super) fn next_copy(
+        &self,
+        page: usize,
+        from: usize,
+        is_wanted: impl Fn(DevIndex) -> bool,
+    ) -> Option<usize> {
         let mut copies = from..self.store.table.slots().area().copies();
         copies.find(|&copy| is_wanted(self.counting_copy(page, copy).0))
     }

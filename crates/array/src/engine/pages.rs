@@ -293,8 +293,7 @@ impl Core {
     fn read_copy(&mut self, key: Key<Fault>, slot: Slot) {
         let Fault { page, copy, .. } = self.reads.pages.faults[key];
         let (area, slot_number) = (self.store.table.slots().area(), self.slot_to_read(page));
-        let mut copies = copy..area.copies();
-        let next = copies.find(|&copy| self.holds_pages(area.place(page, copy, slot_number).0));
+        let next = self.next_copy(page, copy, |dev| self.holds_pages(dev));
         let Some(copy) = next else { return self.page_lost(key, slot) };
         let (dev, block) = area.place(page, copy, slot_number);
         let fault = &mut self.reads.pages.faults[key];
@@ -354,8 +353,7 @@ impl Core {
         let array = self.journal.array();
         let expect = PageExpect { array, dev, area: PAGE_AREA, block, number: None };
         let is_it = |found: &Page| {
-            (found.kind, found.index) == slots.name(page)
-                && (slots.state(page).fits(found.number) || planted(Planted::ReadOtherSlot))
+            (slots.is_page(page, found) || planted(Planted::ReadOtherSlot))
                 && found.number <= self.board.checkpoint.newest()
                 && self.is_sound_page(page, &found.words)
         };

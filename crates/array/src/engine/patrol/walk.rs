@@ -495,9 +495,8 @@ impl Patrol {
             let Some(page) = core.counts(dev, block) else { continue };
             let expect = PageExpect { array, dev, area: PAGE_AREA, block, number: None };
             let slots = core.store.table.slots();
-            let good = decode_page(core.block_of(walker, block - first), &expect).is_ok_and(|found| {
-                (found.kind, found.index) == slots.name(page) && slots.state(page).fits(found.number)
-            });
+            let found = decode_page(core.block_of(walker, block - first), &expect);
+            let good = found.is_ok_and(|found| slots.is_page(page, &found));
             if !good || !came {
                 self.note_bad_checkpoint(core, dev, !came);
             }
