@@ -22,6 +22,7 @@ use crate::{
 };
 use copy::Copying;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use unused::Unused;
 
@@ -67,6 +68,35 @@ pub enum PairStage {
     Over,
 }
 
+/// Why a partner is of no use any more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PairFault {
+    /// It did not carry out an operation.
+    Partner(IoFault),
+    /// It owed an answer for longer than [`PairPlan::patience_ns`].
+    PartnerLate,
+    /// Nothing is wrong with it: too much of the member could not be read to list it.
+    MemberUnread,
+    /// Nothing is wrong with it: for that long the member's writes waited for a range that was being copied.
+    CopyLate,
+    /// Nothing is wrong with it: it was let go, or the member left.
+    LetGo,
+}
+
+impl fmt::Display for PairFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Partner(fault) => fault.fmt(f),
+            Self::PartnerLate => f.write_str("does not answer in time"),
+            Self::MemberUnread => f.write_str("too much of the member cannot be read to copy it"),
+            Self::CopyLate => {
+                f.write_str("the member is read so slowly that writes waited too long for the copy")
+            }
+            Self::LetGo => f.write_str("was let go"),
+        }
+    }
+}
+
 /// What there is to know of a pair.
 #[derive(Clone, Copy, Debug)]
 pub struct PairState {
@@ -85,7 +115,7 @@ pub struct PairState {
     /// Bytes that could not be read from the member, and were not written since.
     pub unread_bytes: u64,
     /// Why the partner is of no use any more.
-    pub fault: Option<IoFault>,
+    pub fault: Option<PairFault>,
     /// Whether nothing is under way that the pair knows of.
     pub is_quiet: bool,
 }
@@ -102,7 +132,7 @@ struct Pair<D> {
     plan: PairPlan,
     partner: D,
     stage: PairStage,
-    fault: Option<IoFault>,
+    fault: Option<PairFault>,
     /// The partner failed when it may have been the member already: the member is none any more.
     took_member_along: bool,
     /// Everything is copied, and the partner is being flushed since then.
@@ -263,13 +293,17 @@ impl<D: DeviceSet> Paired<D> {
         // What was not used does not add up.
         pair.allowance = more.map(|more| more.saturating_add(pair.allowance.unwrap_or(0).min(0)));
         pair.pass_time(now_ns);
-        if pair.owes_too_long() {
-            self.abandon(IoFault::Gone);
+        if let Some(fault) = pair.is_late() {
+            self.give_up_partner(fault);
         }
     }
 
-    /// The partner is of no use any more, for this reason. What is under way on it ends.
-    pub fn abandon(&mut self, fault: IoFault) {
+    /// The partner is let go. What is under way on it ends.
+    pub fn abandon(&mut self) {
+        self.give_up_partner(PairFault::LetGo);
+    }
+
+    fn give_up_partner(&mut self, fault: PairFault) {
         if let Some(pair) = &mut self.pair {
             pair.fail(fault);
             pair.partner.give_up(OWN);
@@ -349,16 +383,19 @@ impl<D> Pair<D> {
         self.clock.told_ns = self.clock.told_ns.max(now_ns);
     }
 
-    /// The partner has owed an answer for too long, or the caller's writes have waited for a range that is
-    /// being copied.
-    fn owes_too_long(&self) -> bool {
+    /// Whether the partner has owed an answer for too long, or the caller's writes have waited so long for a
+    /// range that is being copied, whoever owes something of that.
+    fn is_late(&self) -> Option<PairFault> {
+        if self.stage == PairStage::Over {
+            return None;
+        }
+        let is_late = |since_ns: &u64| self.clock.now_ns - since_ns > self.plan.patience_ns;
         let owing = self.joins.values().filter(|join| join.waits_for_partner).map(|join| join.since_ns);
         let copying = self.range.as_ref().filter(|copying| copying.left_to_partner > 0);
-        let held = self.range.as_ref().filter(|_| !self.held.is_empty()).map(|_| self.held_since_ns);
-        let all = owing.chain(copying.map(|copying| copying.since_ns)).chain(held);
-        let oldest_ns = all.chain(self.flushing_since_ns).min();
-        let is_late = oldest_ns.is_some_and(|since_ns| self.clock.now_ns - since_ns > self.plan.patience_ns);
-        is_late && self.stage != PairStage::Over
+        let mut owed = owing.chain(copying.map(|copying| copying.since_ns)).chain(self.flushing_since_ns);
+        let held_ns = self.range.as_ref().filter(|_| !self.held.is_empty()).map(|_| self.held_since_ns);
+        let of_partner = owed.any(|since_ns| is_late(&since_ns)).then_some(PairFault::PartnerLate);
+        of_partner.or_else(|| held_ns.filter(is_late).map(|_| PairFault::CopyLate))
     }
 
     /// An operation was under way before there was a pair: it goes to the member alone.
@@ -376,7 +413,7 @@ impl<D> Pair<D> {
         }
     }
 
-    fn fail(&mut self, fault: IoFault) {
+    fn fail(&mut self, fault: PairFault) {
         self.fault.get_or_insert(fault);
         if matches!(self.stage, PairStage::HandingOver | PairStage::Holding) {
             self.took_member_along = true;
@@ -494,7 +531,7 @@ impl<D> Pair<D> {
         let over = !join.waits_for_member && !join.waits_for_partner;
         let result = join.result;
         if of_partner && let Err(fault) = completion.result {
-            self.fail(fault);
+            self.fail(PairFault::Partner(fault));
         }
         over.then(|| {
             self.joins.remove(&completion.tag);
@@ -579,7 +616,7 @@ impl<D: DeviceSet> DeviceSet for Paired<D> {
         if let Some(pair) = &mut self.pair
             && pair.plan.of == dev
         {
-            pair.fail(IoFault::Gone);
+            pair.fail(PairFault::LetGo);
             pair.gone.extend(pair.held.drain(..).map(|op| op.tag));
             pair.partner.give_up(OWN);
         }
@@ -604,7 +641,7 @@ impl<D: DeviceSet> DeviceSet for Paired<D> {
     /// Whoever writes synchronously does so before there is a pair, or ends it.
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
         if let Some(pair) = self.pair.as_mut().filter(|pair| pair.plan.of == dev) {
-            pair.fail(IoFault::Gone);
+            pair.fail(PairFault::LetGo);
         }
         self.inner.write_now(dev, offset_bytes, from)
     }
@@ -617,7 +654,7 @@ impl<D: DeviceSet> DeviceSet for Paired<D> {
         if let Some(pair) = &mut self.pair
             && writes.iter().any(|write| write.dev == pair.plan.of)
         {
-            pair.fail(IoFault::Gone);
+            pair.fail(PairFault::LetGo);
         }
         self.inner.write_all_beside(writes, work);
     }

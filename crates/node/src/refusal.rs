@@ -1,7 +1,7 @@
 //! Why members stay as they are: what a command was asked for is refused before anything is changed.
 
 use crate::units::show_size;
-use block::IoFault;
+use block::{IoFault, PairFault};
 use format::FormatError;
 use std::path::PathBuf;
 
@@ -302,5 +302,13 @@ pub enum Refusal {
         path: PathBuf,
         /// How it answers.
         fault: IoFault,
+    },
+    /// It did not become what a member is.
+    #[error("{}: {fault}", path.display())]
+    Copy {
+        /// The device.
+        path: PathBuf,
+        /// Why.
+        fault: PairFault,
     },
 }

@@ -7,7 +7,7 @@ use crate::pairing::{begin_pair, install_partner};
 use crate::refusal::Refusal;
 use crate::running::Running;
 use array::{Engine, GivenUp, PairSeat, Seat, SucceedStep, Succession};
-use block::{DevIndex, Extent, IoFault, PairPlan, PairStage, PairState};
+use block::{DevIndex, Extent, PairPlan, PairStage, PairState};
 use device::Members;
 use format::{MemberState, SUPERBLOCK_OFFSETS};
 use serde::{Deserialize, Serialize};
@@ -167,7 +167,7 @@ impl Succeeding {
     /// at this moment.
     pub fn abandon(&mut self, running: &mut Running) -> Result<(), Error> {
         for shard in 0..running.shard_count() {
-            running.with_devices(shard, |devices| devices.abandon(IoFault::Gone))?;
+            running.with_devices(shard, |devices| devices.abandon())?;
         }
         Ok(())
     }
@@ -295,9 +295,9 @@ impl Succeeding {
         }
         Ok(match why {
             GivenUp::MemberLeft => Outcome::MemberLeft,
-            GivenUp::PartnerFailed(_) if self.is_called_off => Outcome::CalledOff,
-            GivenUp::PartnerFailed(fault) => {
-                Outcome::Failed(Refusal::Fault { path: self.path.clone(), fault }.to_string())
+            GivenUp::CopyFailed(_) if self.is_called_off => Outcome::CalledOff,
+            GivenUp::CopyFailed(fault) => {
+                Outcome::Failed(Refusal::Copy { path: self.path.clone(), fault }.to_string())
             }
         })
     }

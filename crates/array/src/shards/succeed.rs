@@ -12,7 +12,7 @@
 use super::Seat;
 use super::replace::new_serial;
 use crate::planted::{Planted, planted};
-use block::{DevIndex, IoFault, PairStage, PairState};
+use block::{DevIndex, PairFault, PairStage, PairState};
 
 /// What one shard sees of a member and its partner.
 #[derive(Clone, Copy, Debug)]
@@ -71,8 +71,8 @@ pub enum SucceedStep {
 pub enum GivenUp {
     /// The member went out of service meanwhile.
     MemberLeft,
-    /// The partner did not carry out an operation.
-    PartnerFailed(IoFault),
+    /// The copy came to nothing.
+    CopyFailed(PairFault),
 }
 
 /// What cannot be read, and that no scrub heals, is nothing that is in use, or comes and goes: it is tried so
@@ -171,11 +171,11 @@ impl Succession {
             return None;
         }
         let fault = seats.iter().find_map(|seat| match seat.pair {
-            None => Some(IoFault::Gone),
+            None => Some(PairFault::LetGo),
             Some(pair) => pair.fault.filter(|_| pair.stage == PairStage::Over),
         });
         let left = seats.iter().any(|seat| !seat.seat.in_service);
-        if left { Some(GivenUp::MemberLeft) } else { fault.map(GivenUp::PartnerFailed) }
+        if left { Some(GivenUp::MemberLeft) } else { fault.map(GivenUp::CopyFailed) }
     }
 
     fn copy(&mut self, seats: &[PairSeat]) -> SucceedStep {

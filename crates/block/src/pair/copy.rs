@@ -1,6 +1,6 @@
 //! How a range becomes the same on a member and its partner.
 
-use super::{FLUSH_TAG, OWN, Pair, PairStage, length, overlap};
+use super::{FLUSH_TAG, OWN, Pair, PairFault, PairStage, length, overlap};
 use crate::planted::{Planted, planted};
 use crate::{COPY_TAGS, Completion, DevIndex, DeviceOp, DeviceSet, IoFault, OpKind, Pool, Slot, Stream};
 use std::ops::Range;
@@ -70,7 +70,7 @@ impl<D: DeviceSet> Pair<D> {
         match result {
             Ok(()) if self.stage == PairStage::Copying => self.stage = PairStage::Level,
             Ok(()) => {}
-            Err(fault) => self.fail(fault),
+            Err(fault) => self.fail(PairFault::Partner(fault)),
         }
     }
 
@@ -173,7 +173,7 @@ impl<D: DeviceSet> Pair<D> {
             match (copying.phase, of_partner) {
                 (Phase::Reading, true) => piece.known = false,
                 (Phase::Reading, false) => piece.readable = false,
-                (Phase::Writing | Phase::Draining, _) => self.fail(fault),
+                (Phase::Writing | Phase::Draining, _) => self.fail(PairFault::Partner(fault)),
             }
         }
         let Some(copying) = &mut self.range else { return };
@@ -190,7 +190,8 @@ impl<D: DeviceSet> Pair<D> {
     /// Writes what differs.
     fn write(&mut self, pool: &mut Pool) {
         let Some(copying) = &mut self.range else { return };
-        copying.phase = Phase::Writing;
+        // The partner does not owe what the member took to be read.
+        (copying.phase, copying.since_ns) = (Phase::Writing, self.clock.now_ns);
         for (tag, piece) in (COPY_TAGS..).zip(&copying.pieces) {
             let bytes = usize::try_from(length(&piece.range)).unwrap_or(usize::MAX);
             let same = || pool.bytes(piece.member).get(..bytes) == pool.bytes(piece.partner).get(..bytes);
@@ -203,7 +204,7 @@ impl<D: DeviceSet> Pair<D> {
             }
         }
         if self.unread.ranges.len() > UNREAD_MAX {
-            self.fail(IoFault::Short);
+            self.fail(PairFault::MemberUnread);
         }
         let ops = std::mem::take(&mut self.partner_ops);
         self.partner.submit(pool, &ops);

@@ -7,7 +7,7 @@ use crate::trap::Trap;
 use crate::violation;
 use crate::violation::Violation;
 use array::{GivenUp, PairSeat, Seat, SucceedStep, Succession};
-use block::{DevIndex, IoFault, PairPlan, Random as _, Slice};
+use block::{DevIndex, PairFault, PairPlan, Random as _, Slice};
 use format::{MemberState, SUPERBLOCK_OFFSETS};
 
 /// How long the partner may owe an answer, in the engine's time.
@@ -107,10 +107,8 @@ impl Session<'_> {
                 }
                 return Ok(());
             }
-            // Writes may wait for a member that does not answer what a copy asks; once all is copied they
-            // do not.
-            SucceedStep::GiveUp { why: GivenUp::PartnerFailed(fault), with_member }
-                if !successor.may_fail && (with_member || !self.machine.swarm.faults) =>
+            SucceedStep::GiveUp { why: GivenUp::CopyFailed(fault), with_member }
+                if !self.may_give_up(successor, fault, with_member) =>
             {
                 return Err(violation!("the partner of {dev}, which has no fault, was given up: {fault:?}"));
             }
@@ -128,6 +126,14 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// A partner may be given up that has a fault. Until all is copied, writes may also wait for a member
+    /// that does not answer what the copy asks, or takes long to.
+    fn may_give_up(&self, successor: &Successor, fault: PairFault, with_member: bool) -> bool {
+        let of = successor.succession.dev().get();
+        let is_slow = || fault == PairFault::CopyLate && self.machine.world.look().owes(of, u64::MAX);
+        successor.may_fail || (!with_member && (self.machine.swarm.faults || is_slow()))
+    }
+
     /// A member that does not answer, while nothing but the copy has asked it anything, is taken out of
     /// service, as an operator does.
     fn fail_if_dumb(&mut self, successor: &Successor) {
@@ -143,7 +149,7 @@ impl Session<'_> {
 
     fn abandon(&mut self, successor: &mut Successor) {
         (successor.is_over, successor.may_fail) = (true, true);
-        (0..self.fleet.len()).for_each(|at| self.fleet.shard(at).devices().abandon(IoFault::Gone));
+        (0..self.fleet.len()).for_each(|at| self.fleet.shard(at).devices().abandon());
     }
 
     /// Some of the member cannot be read, and a little later can.
