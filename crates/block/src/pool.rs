@@ -5,10 +5,14 @@
 //! meanwhile. Which piece of it a slot names changes only where two slots exchange their content
 //! ([`Pool::swap`]). Slots are 4096-byte aligned as O_DIRECT wants.
 //!
+//! A pool that is no driver's can have a piece of memory for each slot ([`Pool::in_pieces`]), which goes to
+//! another thread and comes back without a copy ([`Pool::lend`]).
+//!
 //! A program that makes thousands of pools, as the simulator does, can have a thread keep the memory of those
 //! that are gone for those that come ([`keep_pool_memory`]).
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// One buffer of a [`Pool`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -58,13 +62,28 @@ pub struct Pool {
     taken: Vec<bool>,
     /// The piece of the memory that each slot names, counted in slots.
     pieces: Vec<u32>,
+    /// The slots' own pieces, of a pool in pieces; there is no other memory then.
+    apart: Vec<Box<[u8]>>,
     /// Slots from here on were not taken yet and hold what another pool left; `u32::MAX` if none does.
     stale_from: u32,
+}
+
+/// Memory of parts of slots, in their order.
+pub struct Parts<'a, const N: usize> {
+    /// The memory; what is not used is empty.
+    pub pieces: [&'a mut [u8]; N],
+    /// How many are used.
+    pub used: usize,
+    /// How many bytes that is.
+    pub bytes: usize,
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.memory);
+        if memory.is_empty() {
+            return;
+        }
         // A thread that ends has nothing left to keep it in.
         _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
@@ -97,12 +116,43 @@ impl Pool {
             free: (0..count).rev().collect(),
             taken: vec![false; slot_count],
             pieces: (0..count).collect(),
+            apart: Vec::new(),
             stale_from,
         }
     }
 
+    /// The same with a piece of memory for each slot, which need not be aligned. It has no
+    /// [`Pool::region`].
+    pub fn in_pieces(slot_bytes: usize, slot_count: usize) -> Self {
+        let count = u32::try_from(slot_count).expect("a pool has fewer than 2^32 slots");
+        let piece = || vec![0; slot_bytes].into_boxed_slice();
+        Self {
+            memory: Vec::new(),
+            base: 0,
+            slot_bytes,
+            slot_count,
+            free: (0..count).rev().collect(),
+            taken: vec![false; slot_count],
+            pieces: Vec::new(),
+            apart: std::iter::repeat_with(piece).take(slot_count).collect(),
+            stale_from: u32::MAX,
+        }
+    }
+
+    /// Takes the memory of a slot of a pool in pieces. Until it comes back ([`Pool::give_back`]) the slot is
+    /// empty.
+    pub fn lend(&mut self, slot: Slot) -> Box<[u8]> {
+        std::mem::take(&mut self.apart[slot.index()])
+    }
+
+    /// Memory that was lent comes back, to this slot.
+    pub fn give_back(&mut self, slot: Slot, piece: Box<[u8]>) {
+        assert_eq!(piece.len(), self.slot_bytes, "it is a slot's");
+        self.apart[slot.index()] = piece;
+    }
+
     /// From now on the pool has so many slots, if it has fewer; those that are taken stay as they are. The
-    /// memory moves, so nothing may be in flight.
+    /// memory moves, so nothing may be in flight. Only of a pool that has a region.
     pub fn enlarge(&mut self, slot_count: usize) {
         if slot_count <= self.slot_count {
             return;
@@ -167,6 +217,9 @@ impl Pool {
     /// The content of a slot.
     #[inline]
     pub fn bytes(&self, slot: Slot) -> &[u8] {
+        if let Some(piece) = self.apart.get(slot.index()) {
+            return piece;
+        }
         let start = self.base + self.offset(slot);
         &self.memory[start..start + self.slot_bytes]
     }
@@ -174,8 +227,63 @@ impl Pool {
     /// The content of a slot, to be changed.
     #[inline]
     pub fn bytes_mut(&mut self, slot: Slot) -> &mut [u8] {
+        if !self.apart.is_empty() {
+            return &mut self.apart[slot.index()];
+        }
         let start = self.base + self.offset(slot);
         &mut self.memory[start..start + self.slot_bytes]
+    }
+
+    /// The memory of some parts of different slots, as far as N pieces of memory hold them, from the first
+    /// on; what lies one behind the other is one piece.
+    pub fn parts_mut<const N: usize>(
+        &mut self,
+        parts: impl Iterator<Item = (Slot, Range<usize>)>,
+    ) -> Parts<'_, N> {
+        if self.apart.is_empty() { self.parts_of_region(parts) } else { self.parts_apart(parts) }
+    }
+
+    fn parts_of_region<const N: usize>(
+        &mut self,
+        parts: impl Iterator<Item = (Slot, Range<usize>)>,
+    ) -> Parts<'_, N> {
+        let mut ranges = [const { 0..0 }; N];
+        let (mut used, mut bytes) = (0, 0);
+        for (slot, part) in parts {
+            let from = self.offset(slot) + part.start;
+            if used > 0 && ranges[used - 1].end == from {
+                ranges[used - 1].end += part.len();
+            } else if used < N {
+                ranges[used] = from..from + part.len();
+                used += 1;
+            } else {
+                break;
+            }
+            bytes += part.len();
+        }
+        let pieces = self.region_mut().get_disjoint_mut(ranges);
+        Parts { pieces: pieces.expect("slots do not overlap and lie in the region"), used, bytes }
+    }
+
+    fn parts_apart<const N: usize>(
+        &mut self,
+        parts: impl Iterator<Item = (Slot, Range<usize>)>,
+    ) -> Parts<'_, N> {
+        let (mut slots, mut within) = ([const { 0..0 }; N], [const { 0..0 }; N]);
+        let (mut used, mut bytes) = (0, 0);
+        for (slot, part) in parts.take(N) {
+            slots[used] = slot.index()..slot.index() + 1;
+            bytes += part.len();
+            within[used] = part;
+            used += 1;
+        }
+        let pieces = self.apart.get_disjoint_mut(slots).expect("slots differ and are the pool's");
+        let mut within = within.into_iter();
+        let pieces = pieces.map(|piece| {
+            let within = within.next().unwrap_or_default();
+            piece.first_mut().map_or(&mut [][..], |piece| &mut piece[within])
+        });
+        Parts { pieces, used, bytes }
     }
 
     /// All slots as one contiguous, 4096-aligned region of `slot_count * slot_bytes` bytes.
@@ -189,13 +297,14 @@ impl Pool {
         &mut self.memory[self.base..self.base + self.slot_bytes * self.slot_count]
     }
 
-    /// Copies the content of one slot to another.
+    /// Copies the content of one slot to another, of a pool that has a region.
     pub fn copy(&mut self, from: Slot, to: Slot) {
         let (from, to) = (self.base + self.offset(from), self.base + self.offset(to));
         self.memory.copy_within(from..from + self.slot_bytes, to);
     }
 
-    /// Two slots exchange their content, without a copy. No operation on either may be in flight.
+    /// Two slots exchange their content, without a copy, of a pool that has a region. No operation on either
+    /// may be in flight.
     pub fn swap(&mut self, one: Slot, other: Slot) {
         self.pieces.swap(one.index(), other.index());
     }
@@ -247,6 +356,43 @@ mod tests {
         assert_eq!(pool.alloc(), None);
         slots.into_iter().chain(new).for_each(|slot| pool.free(slot));
         assert_eq!(pool.free_count(), 5);
+    }
+
+    #[test]
+    fn parts_of_slots_are_their_memory_in_order() {
+        for mut pool in [Pool::new(4096, 5), Pool::in_pieces(4096, 5)] {
+            let slots: Vec<_> = std::iter::from_fn(|| pool.alloc()).collect();
+            // The first two lie one behind the other where there is a region, the others do not.
+            let parts = [(0, 96..4096), (1, 0..4096), (4, 0..4096), (2, 8..16), (3, 0..1)];
+            let all = || parts.iter().map(|(at, part)| (slots[*at], part.clone()));
+            let is_whole = pool.apart.is_empty();
+            let found = pool.parts_mut::<3>(all());
+            let lengths = found.pieces.iter().map(|piece| piece.len()).collect::<Vec<_>>();
+            let expected = if is_whole { vec![8096, 4096, 8] } else { vec![4000, 4096, 4096] };
+            assert_eq!((found.used, found.bytes), (3, lengths.iter().sum()));
+            assert_eq!(lengths, expected);
+            found.pieces.into_iter().zip(1..).for_each(|(piece, mark)| piece.fill(mark));
+            assert_eq!(pool.bytes(slots[0])[95..97], [0, 1]);
+            assert_eq!(pool.bytes(slots[4])[4095], if is_whole { 2 } else { 3 });
+            let found = pool.parts_mut::<8>(all().take(1));
+            assert_eq!((found.used, found.bytes, found.pieces[1].len()), (1, 4000, 0));
+        }
+    }
+
+    #[test]
+    fn pieces_are_lent_and_come_back_without_a_copy() {
+        let mut pool = Pool::in_pieces(4096, 2);
+        let (one, other) = (pool.alloc().expect("two slots"), pool.alloc().expect("two slots"));
+        pool.bytes_mut(one).fill(1);
+        let address = pool.bytes(one).as_ptr();
+        let (mut lent, swapped) = (pool.lend(one), pool.lend(other));
+        assert!(pool.bytes(one).is_empty());
+        lent[0] = 7;
+        pool.give_back(other, lent);
+        pool.give_back(one, swapped);
+        assert_eq!((pool.bytes(other)[..2].to_vec(), pool.bytes(other).as_ptr()), (vec![7, 1], address));
+        pool.free(one);
+        assert_eq!((pool.alloc(), pool.alloc()), (Some(one), None));
     }
 
     #[test]

@@ -37,10 +37,10 @@ mod queue {
 /// discards and the like, as many as [`crate::Limits`] lets in: what reads and writes hold of a thread's
 /// buffers is never more. Under Miri it is short, so that it is found full and goes round.
 const QUEUE_LENGTH: usize = if cfg!(miri) { 4 } else { 4096 };
-/// Bytes of buffers of a thread of sockets, twice: where clients' bytes come and go, and those that travel.
+/// Bytes of buffers of a thread of sockets.
 const BUFFER_BYTES: usize = 32 << 20;
 /// What a thread of sockets takes for buffers, in bytes.
-pub const SOCKET_BUFFERS_BYTES: u64 = 2 * BUFFER_BYTES as u64;
+pub const SOCKET_BUFFERS_BYTES: u64 = BUFFER_BYTES as u64;
 
 /// A buffer on its way; as long as a chunk.
 pub type Buffer = Box<[u8]>;

@@ -15,9 +15,8 @@ use std::sync::Arc;
 #[derive(Default)]
 struct Flight {
     tag: u64,
+    /// Their memory is with the request.
     slots: Vec<Slot>,
-    /// Whether what comes back is to be copied to the slots.
-    reads: bool,
     /// Reused.
     buffers: Vec<Buffer>,
 }
@@ -33,8 +32,6 @@ pub struct RemoteVolume {
     flights: Slab<Flight>,
     /// What several shards do together.
     fan: Fan<VolumeError>,
-    /// Buffers that are not under way: one for each slot that is not.
-    stock: Vec<Buffer>,
     /// What was over at once.
     early: Vec<Done>,
     own: Arc<Bell>,
@@ -46,16 +43,14 @@ impl RemoteVolume {
     /// [`RemoteVolume::connect`] is told of before there are requests.
     pub fn new(shape: Shape, size: Arc<Size>) -> io::Result<Self> {
         let slot_count = BUFFER_BYTES / shape.chunk_bytes;
-        let buffer = || vec![0; shape.chunk_bytes].into_boxed_slice();
         Ok(Self {
             shape,
             size,
-            pool: Pool::new(shape.chunk_bytes, slot_count),
+            pool: Pool::in_pieces(shape.chunk_bytes, slot_count),
             lanes: Vec::new(),
             lane_of: vec![usize::MAX; shape.map.count().into()],
             flights: Slab::default(),
             fan: Fan::default(),
-            stock: std::iter::repeat_with(buffer).take(slot_count).collect(),
             early: Vec::new(),
             own: Arc::new(Bell::new()?),
             dozed: Cell::new(false),
@@ -88,17 +83,11 @@ impl RemoteVolume {
     fn transfer(&mut self, tag: u64, place: Place, request: VolumeRequest, slots: &[Slot]) {
         let key = self.flights.reuse(Flight::default);
         let flight = &mut self.flights[key];
-        (flight.tag, flight.reads) = (tag, matches!(request, VolumeRequest::Read { .. }));
+        flight.tag = tag;
         flight.slots.clear();
         flight.slots.extend_from_slice(slots);
         let mut buffers = std::mem::take(&mut flight.buffers);
-        for &slot in slots {
-            let mut buffer = self.stock.pop().expect("there is a buffer for each slot");
-            if !flight.reads {
-                buffer.copy_from_slice(self.pool.bytes(slot));
-            }
-            buffers.push(buffer);
-        }
+        buffers.extend(slots.iter().map(|&slot| self.pool.lend(slot)));
         self.lane(place.shard).push(Ask { tag: key.index().into(), shard: place.shard, request, buffers });
     }
 
@@ -128,12 +117,9 @@ impl RemoteVolume {
         }
         let key = Key::from_index(u32::try_from(tag).expect("tags of transfers are made here"));
         let flight = &mut self.flights[key];
-        if flight.reads && result.is_ok() {
-            for (&slot, buffer) in flight.slots.iter().zip(&buffers) {
-                self.pool.bytes_mut(slot).copy_from_slice(buffer);
-            }
+        for (&slot, buffer) in flight.slots.iter().zip(buffers.drain(..)) {
+            self.pool.give_back(slot, buffer);
         }
-        self.stock.append(&mut buffers);
         flight.buffers = buffers;
         let tag = flight.tag;
         self.flights.release(key);

@@ -4,7 +4,7 @@
 use crate::desk::{Context, Desk};
 use crate::session::{Fault, Session, Wants, spans};
 use crate::tls::{Secured, Tls};
-use block::Pool;
+use block::Parts;
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags};
@@ -90,25 +90,18 @@ impl Stream {
     /// Receives payload into its slots, and what follows it into the buffer.
     fn receive_direct(&mut self, socket: &OwnedFd, cx: &mut Context<'_>) -> Result<usize, Errno> {
         let Some(target) = self.session.payload_target(cx.desk) else { return Ok(0) };
-        let pool = cx.volume.pool();
-        let mut ranges = [const { 0..0 }; RECEIVE_SLICES];
-        let (mut used, mut window) = (0, 0);
-        for (index, start, length) in spans(target.start_bytes, target.length_bytes, cx.desk.chunk_bytes()) {
-            let from = pool.offset(target.slots[index]) + start;
-            if used > 0 && ranges[used - 1].end == from {
-                ranges[used - 1].end += length;
-            } else if used < RECEIVE_SLICES {
-                ranges[used] = from..from + length;
-                used += 1;
-            } else {
-                break;
-            }
-            window += length;
+        let parts = spans(target.start_bytes, target.length_bytes, cx.desk.chunk_bytes())
+            .map(|(index, start, length)| (target.slots[index], start..start + length));
+        let Parts { pieces, used, bytes } = cx.volume.pool().parts_mut::<RECEIVE_SLICES>(parts);
+        let mut slices = pieces.map(IoSliceMut::new);
+        let mut count = used;
+        if used < RECEIVE_SLICES && bytes == target.length_bytes {
+            slices[used] = IoSliceMut::new(&mut self.input.bytes);
+            count += 1;
         }
-        let tail = if window == target.length_bytes { &mut self.input.bytes[..] } else { &mut [] };
-        let count = receive_scattered(socket, pool, ranges, used, tail)?;
-        self.input.filled = 0..count.saturating_sub(window);
-        self.session.payload_received(count.min(window), cx);
+        let count = rustix::io::readv(socket, &mut slices[..count])?;
+        self.input.filled = 0..count.saturating_sub(bytes);
+        self.session.payload_received(count.min(bytes), cx);
         Ok(count)
     }
 
@@ -220,21 +213,4 @@ impl Stream {
         let sends = self.session.slots_held() > 0 && !self.session.output().is_empty();
         sends || self.session.payload_target(desk).is_some()
     }
-}
-
-fn receive_scattered(
-    socket: &OwnedFd,
-    pool: &mut Pool,
-    ranges: [Range<usize>; RECEIVE_SLICES],
-    used: usize,
-    tail: &mut [u8],
-) -> Result<usize, Errno> {
-    let slots =
-        pool.region_mut().get_disjoint_mut(ranges).expect("slots do not overlap and lie in the region");
-    let mut slices = slots.map(IoSliceMut::new);
-    if used < RECEIVE_SLICES {
-        slices[used] = IoSliceMut::new(tail);
-        return rustix::io::readv(socket, &mut slices[..=used]);
-    }
-    rustix::io::readv(socket, &mut slices)
 }

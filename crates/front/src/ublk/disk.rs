@@ -5,13 +5,12 @@ use crate::command::Command;
 use crate::desk::{ConnectionId, Context, Piece, Refusal, Request};
 use crate::session::{Fault, spans};
 use crate::{Punch, VolumeError, VolumeRequest};
-use block::Durability;
 use block::slab::Key;
+use block::{Durability, Parts};
 use device::ublk::{Ask, Event, Operation, Queue, SECTOR_BYTES};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::ops::Range;
 
 /// Parts of a piece that are copied at once.
 const COPY_SLICES: usize = 32;
@@ -211,49 +210,22 @@ impl Disk {
         let length = usize::try_from(piece.length_bytes).expect("memory has 32 bits at least");
         let mut at =
             u32::try_from(piece.offset_bytes - request.offset_bytes).expect("it lies in the request");
-        let pool = cx.volume.pool();
-        let (mut ranges, mut used) = ([const { 0..0 }; COPY_SLICES], 0);
-        for (slot, start, length) in spans(first, length, chunk_bytes) {
-            let from = pool.offset(piece.slots[slot]) + start;
-            if used > 0 && ranges[used - 1].end == from {
-                ranges[used - 1].end += length;
-                continue;
+        let (mut start, mut left) = (first, length);
+        while left > 0 {
+            let parts = spans(start, left, chunk_bytes)
+                .map(|(slot, from, length)| (piece.slots[slot], from..from + length));
+            let Parts { pieces, used, bytes } = cx.volume.pool().parts_mut::<COPY_SLICES>(parts);
+            let tag = key_of(request);
+            match direction {
+                Direction::In => self.queue.take(tag, at, &mut pieces.map(IoSliceMut::new)[..used])?,
+                Direction::Out => {
+                    self.queue.give(tag, at, &pieces.map(|piece| IoSlice::new(piece))[..used])?
+                }
             }
-            if used == COPY_SLICES {
-                at += self.copy_ranges(key_of(request), at, &ranges, direction, pool)?;
-                (ranges, used) = ([const { 0..0 }; COPY_SLICES], 0);
-            }
-            ranges[used] = from..from + length;
-            used += 1;
+            (start, left) = (start + bytes, left - bytes);
+            at += u32::try_from(bytes).expect("requests are shorter than 4 GiB");
         }
-        self.copy_ranges(key_of(request), at, &ranges, direction, pool)?;
         Ok(())
-    }
-
-    /// Copies some parts of a piece; how many bytes that were.
-    fn copy_ranges(
-        &self,
-        tag: u16,
-        at: u32,
-        ranges: &[Range<usize>; COPY_SLICES],
-        direction: Direction,
-        pool: &mut block::Pool,
-    ) -> io::Result<u32> {
-        match direction {
-            Direction::In => {
-                let slots = pool.region_mut().get_disjoint_mut(ranges.clone());
-                let slots = slots.expect("slots do not overlap and lie in the region");
-                self.queue.take(tag, at, &mut slots.map(IoSliceMut::new))?;
-            }
-            Direction::Out => {
-                let region = pool.region();
-                let slices =
-                    std::array::from_fn::<_, COPY_SLICES, _>(|i| IoSlice::new(&region[ranges[i].clone()]));
-                self.queue.give(tag, at, &slices)?;
-            }
-        }
-        let length: usize = ranges.iter().map(Range::len).sum();
-        Ok(u32::try_from(length).expect("requests are shorter than 4 GiB"))
     }
 
     /// The volume has finished a piece.
