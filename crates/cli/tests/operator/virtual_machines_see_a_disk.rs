@@ -99,6 +99,64 @@ fn many_requests_of_several_rings_are_under_way() {
     }
 }
 
+/// Several shards, some on threads of their own, and two ways in that are used at once.
+#[test]
+fn a_disk_and_nbd_are_one_volume_of_several_shards() {
+    if !has("qemu-io") {
+        return;
+    }
+    // Apart enough that the blocks of a ring are in all shards.
+    const APART: u64 = 40 << 10;
+    let block = |ring: usize, index: usize| (ring * 100 + index) as u64 * APART;
+    let threads = [&[][..], &["--threads", "2"], &["--threads", "2", "--socket-threads", "2"]];
+    for options in threads {
+        let rig = Rig::new();
+        let create =
+            ["create", "--scheme", "eplog", "--parity", "1", "--shards", "3", "--file-size", "36MiB"];
+        rig.run(&[&create[..], &["--data", "d0", "d1", "d2", "--log", "l0"]].concat()).ok();
+        let members = ["d0", "d1", "d2", "l0"];
+        let start = || rig.serve(&members, &[&["--vhost-user-blk", "disk"], options].concat());
+        let server = start();
+        let mut nbd =
+            rig.qemu_io_child(&["write -P 0x21 16M 12M", "flush", "write -P 0x22 17M 64k"].repeat(4));
+        let mut one = Disk::connect(&rig.path("disk"), 3).unwrap();
+        for (ring, index) in (0..3).flat_map(|ring| (0..100).map(move |index| (ring, index))) {
+            let at = (ring * 100 + index) * 4096;
+            one.put(at, &[u8::try_from(ring).unwrap() + 1; 4096]);
+            one.ask(ring, index, Wish::Write { offset: block(ring, index), length: 4096, at });
+        }
+        for ring in 0..3 {
+            let mut left = 100;
+            while left > 0 {
+                let ends = one.ends(ring, 1);
+                assert!(!ends.is_empty() && ends.iter().all(|end| end.1 == 0), "{ends:?}");
+                left -= ends.len();
+            }
+        }
+        assert_eq!(one.have(Wish::Flush), 0);
+        assert!(nbd.wait().unwrap().success());
+        let looks: Vec<String> = (0..3)
+            .flat_map(|ring| (0..100).step_by(7).map(move |index| (ring, index)))
+            .map(|(ring, index)| format!("read -P {} {} 4k", ring + 1, block(ring, index)))
+            .collect();
+        let looks: Vec<&str> = looks.iter().map(String::as_str).collect();
+        let of_nbd = |one: &mut Disk| {
+            one.read(16 << 20, 1 << 20) == [0x21; 1 << 20] && one.read(17 << 20, 64 << 10) == [0x22; 64 << 10]
+        };
+        rig.qemu_io(&looks).ok();
+        assert!(of_nbd(&mut one), "{options:?}");
+        server.kill();
+        let server = start();
+        rig.qemu_io(&looks).ok();
+        let mut one = disk(&rig);
+        rig.qemu_io(&["write -P 0x23 20M 1M"]).ok();
+        assert!(of_nbd(&mut one) && one.read(20 << 20, 1 << 20) == [0x23; 1 << 20], "{options:?}");
+        drop(one);
+        server.stop().ok();
+        assert_eq!(rig.status(&members)["clean"], true);
+    }
+}
+
 #[test]
 fn questions_under_load_are_answered_when_it_ends() {
     for options in [&[][..], &["--socket-threads", "2"]] {
