@@ -47,7 +47,8 @@ pub struct PairPlan {
     pub length_bytes: u64,
     /// What is apart, in ascending order; multiples of 4096.
     pub apart: Vec<Range<u64>>,
-    /// How long the partner may owe an answer.
+    /// How long the partner may owe an answer, and the member's writes may wait for a range that is being
+    /// copied.
     pub patience_ns: u64,
     /// What no transfer crosses a multiple of.
     pub unbroken_bytes: u64,
@@ -77,7 +78,8 @@ pub enum PairFault {
     PartnerLate,
     /// Nothing is wrong with it: too much of the member could not be read to list it.
     MemberUnread,
-    /// Nothing is wrong with it: for that long the member's writes waited for a range that was being copied.
+    /// For that long the member's writes waited for a range that was being copied, whichever of them it was
+    /// that took so long.
     CopyLate,
     /// Nothing is wrong with it: it was let go, or the member left.
     LetGo,
@@ -89,9 +91,7 @@ impl fmt::Display for PairFault {
             Self::Partner(fault) => fault.fmt(f),
             Self::PartnerLate => f.write_str("does not answer in time"),
             Self::MemberUnread => f.write_str("too much of the member cannot be read to copy it"),
-            Self::CopyLate => {
-                f.write_str("the member is read so slowly that writes waited too long for the copy")
-            }
+            Self::CopyLate => f.write_str("writes of the member waited too long for what was being copied"),
             Self::LetGo => f.write_str("was let go"),
         }
     }

@@ -142,12 +142,15 @@ impl Pool {
     /// Takes the memory of a slot of a pool in pieces. Until it comes back ([`Pool::give_back`]) the slot is
     /// empty.
     pub fn lend(&mut self, slot: Slot) -> Box<[u8]> {
-        std::mem::take(&mut self.apart[slot.index()])
+        let piece = std::mem::take(&mut self.apart[slot.index()]);
+        debug_assert_eq!(piece.len(), self.slot_bytes, "it is not lent already");
+        piece
     }
 
     /// Memory that was lent comes back, to this slot.
     pub fn give_back(&mut self, slot: Slot, piece: Box<[u8]>) {
         assert_eq!(piece.len(), self.slot_bytes, "it is a slot's");
+        debug_assert!(self.apart[slot.index()].is_empty(), "it was lent");
         self.apart[slot.index()] = piece;
     }
 

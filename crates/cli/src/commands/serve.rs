@@ -183,7 +183,7 @@ struct ClientChoices {
     /// processors. With 1 the thread that does everything else runs it, too.
     #[arg(long, default_value = "auto", value_name = "N", value_parser = parse_threads)]
     threads: Threads,
-    /// Threads that serve the clients' sockets, each with 64 MiB of buffers; with 0 the thread that looks
+    /// Threads that serve the clients' sockets, each with 32 MiB of buffers; with 0 the thread that looks
     /// after the array does, which takes least time for a request that comes alone.
     #[arg(long, default_value = "0", value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     socket_threads: u8,

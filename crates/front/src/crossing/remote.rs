@@ -117,6 +117,7 @@ impl RemoteVolume {
         }
         let key = Key::from_index(u32::try_from(tag).expect("tags of transfers are made here"));
         let flight = &mut self.flights[key];
+        debug_assert_eq!(flight.slots.len(), buffers.len(), "what was lent comes back");
         for (&slot, buffer) in flight.slots.iter().zip(buffers.drain(..)) {
             self.pool.give_back(slot, buffer);
         }

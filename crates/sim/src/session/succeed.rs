@@ -126,12 +126,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A partner may be given up that has a fault. Until all is copied, writes may also wait for a member
-    /// that does not answer what the copy asks, or takes long to.
+    /// A partner may be given up that has a fault. Until all is copied, writes may also have waited too long
+    /// for a range, of which one of the two devices still owes something.
     fn may_give_up(&self, successor: &Successor, fault: PairFault, with_member: bool) -> bool {
         let of = successor.succession.dev().get();
-        let is_slow = || fault == PairFault::CopyLate && self.machine.world.look().owes(of, u64::MAX);
-        successor.may_fail || (!with_member && (self.machine.swarm.faults || is_slow()))
+        let world = self.machine.world.look();
+        let is_slow = fault == PairFault::CopyLate
+            && [of, self.machine.member_count()].into_iter().any(|dev| world.owes(dev, u64::MAX));
+        successor.may_fail || (!with_member && (self.machine.swarm.faults || is_slow))
     }
 
     /// A member that does not answer, while nothing but the copy has asked it anything, is taken out of
