@@ -106,26 +106,25 @@ impl Pool {
             Some(memory) => (memory, 0),
             None => (vec![0u8; bytes], u32::MAX),
         };
-        let base = memory.as_ptr().align_offset(ALIGN_BYTES);
-        let count = u32::try_from(slot_count).expect("a pool has fewer than 2^32 slots");
-        Self {
-            memory,
-            base,
-            slot_bytes,
-            slot_count,
-            free: (0..count).rev().collect(),
-            taken: vec![false; slot_count],
-            pieces: (0..count).collect(),
-            apart: Vec::new(),
-            stale_from,
-        }
+        let mut pool = Self::without_memory(slot_bytes, slot_count);
+        pool.base = memory.as_ptr().align_offset(ALIGN_BYTES);
+        (pool.memory, pool.stale_from) = (memory, stale_from);
+        pool.pieces = (0..).take(slot_count).collect();
+        pool
     }
 
     /// The same with a piece of memory for each slot, which need not be aligned. It has no
     /// [`Pool::region`].
     pub fn in_pieces(slot_bytes: usize, slot_count: usize) -> Self {
-        let count = u32::try_from(slot_count).expect("a pool has fewer than 2^32 slots");
         let piece = || vec![0; slot_bytes].into_boxed_slice();
+        let mut pool = Self::without_memory(slot_bytes, slot_count);
+        pool.apart = std::iter::repeat_with(piece).take(slot_count).collect();
+        pool
+    }
+
+    /// Slots, none of which is taken or names anything yet.
+    fn without_memory(slot_bytes: usize, slot_count: usize) -> Self {
+        let count = u32::try_from(slot_count).expect("a pool has fewer than 2^32 slots");
         Self {
             memory: Vec::new(),
             base: 0,
@@ -134,7 +133,7 @@ impl Pool {
             free: (0..count).rev().collect(),
             taken: vec![false; slot_count],
             pieces: Vec::new(),
-            apart: std::iter::repeat_with(piece).take(slot_count).collect(),
+            apart: Vec::new(),
             stale_from: u32::MAX,
         }
     }
