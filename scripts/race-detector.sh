@@ -26,7 +26,7 @@ done
   { echo "race-detector.sh: no source of the nightly standard library: rustup component add rust-src --toolchain nightly" >&2; exit 1; }
 
 "${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-front crossing
-"${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-front --test shards_apart
+"${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-front --test served shards_apart
 "${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-node --lib crew
 "${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-node --test shards_on_threads
 "${cargo[@]}" build -q -Zbuild-std --target $target -p elastripe --bin elastripe

@@ -1,4 +1,4 @@
-//! Rules of the house that no compiler checks, as functions on the source tree; `tests/tidy.rs` runs them.
+//! Rules of the house that no compiler checks, as functions on the source tree; `tests/rules/` runs them.
 #![forbid(unsafe_code)]
 
 pub mod circles;

@@ -1,0 +1,10 @@
+//! The codes against each other and against what was computed elsewhere. One binary for all of them: each of its
+//! own would cost a link.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod common;
+mod golden;
+mod misuse;
+mod patterns;
+mod properties;
+mod rdp;

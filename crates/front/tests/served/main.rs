@@ -1,0 +1,10 @@
+//! The server from outside: clients that behave, clients that do not, stops. One binary for all of them: each of its
+//! own would cost a link.
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
+
+mod broken_rings;
+mod common;
+mod misbehaving_clients;
+mod shards_apart;
+mod sockets_and_stop;
+mod standard_clients;

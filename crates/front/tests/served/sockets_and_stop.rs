@@ -1,0 +1,219 @@
+//! Socket files, and what happens to requests when the server is told to stop.
+
+use crate::common::{Running, TempDir, TestClient, noise};
+use block::{Pool, Slot};
+use front::memory::MemoryVolume;
+use front::nbd::wire::Command;
+use front::{
+    Done, Guard, Limits, NoHooks, Protocol, Server, ServerError, ServerOptions, Volume, VolumeRequest,
+};
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+fn small() -> MemoryVolume {
+    MemoryVolume::new(1 << 20, 4096, 64)
+}
+
+#[test]
+fn the_socket_of_a_dead_server_is_replaced_and_ours_removed() {
+    let directory = TempDir::new();
+    let path = directory.file("s");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let mut server = Server::new(ServerOptions::default());
+    server.listen_unix(Protocol::Nbd, &path).unwrap();
+    drop(server);
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_busy_socket_and_a_file_are_left_alone() {
+    let directory = TempDir::new();
+    let busy = directory.file("busy");
+    let _owner = UnixListener::bind(&busy).unwrap();
+    let mut server = Server::new(ServerOptions::default());
+    let error = server.listen_unix(Protocol::Nbd, &busy).unwrap_err();
+    assert!(matches!(error, ServerError::Busy { .. }), "{error}");
+    let file = directory.file("file");
+    std::fs::write(&file, "precious").unwrap();
+    let error = server.listen_unix(Protocol::Nbd, &file).unwrap_err();
+    assert!(matches!(error, ServerError::NotASocket { .. }), "{error}");
+    assert_eq!(std::fs::read(&file).unwrap(), b"precious");
+    let error = server.listen_unix(Protocol::Nbd, &directory.file("none/s")).unwrap_err();
+    assert!(matches!(error, ServerError::Listen { .. }), "{error}");
+    assert!(matches!(server.run(&mut small(), &mut NoHooks), Err(ServerError::NoListener)));
+    drop(server);
+    assert!(busy.exists() && file.exists());
+}
+
+#[test]
+fn tcp_addresses_that_cannot_be_bound_are_named() {
+    let mut server = Server::new(ServerOptions::default());
+    let bound = server.listen_tcp(Protocol::Nbd, "127.0.0.1:0", Guard::default()).unwrap();
+    for address in [bound.to_string(), "no-port".to_owned(), "127.0.0.1:99999".to_owned()] {
+        let error = server.listen_tcp(Protocol::Nbd, &address, Guard::default()).unwrap_err().to_string();
+        assert!(error.starts_with(&address), "{error}");
+    }
+}
+
+/// Finishes one request each time its descriptor becomes readable, and only then.
+struct Woken {
+    memory: MemoryVolume,
+    queue: std::collections::VecDeque<(u64, VolumeRequest, Vec<Slot>)>,
+    ring: UnixStream,
+    bell: UnixStream,
+    drives: usize,
+}
+
+impl Woken {
+    fn new(memory: MemoryVolume) -> Self {
+        let (ring, bell) = UnixStream::pair().unwrap();
+        bell.set_nonblocking(true).unwrap();
+        Self { memory, queue: Default::default(), ring, bell, drives: 0 }
+    }
+}
+
+impl Volume for Woken {
+    fn size_bytes(&self) -> u64 {
+        self.memory.size_bytes()
+    }
+    fn chunk_bytes(&self) -> usize {
+        self.memory.chunk_bytes()
+    }
+    fn untorn_bytes(&self) -> u64 {
+        0
+    }
+
+    fn read_only(&self) -> bool {
+        false
+    }
+    fn pool(&mut self) -> &mut Pool {
+        self.memory.pool()
+    }
+    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
+        self.queue.push_back((tag, request, slots.to_vec()));
+    }
+    fn drive(&mut self, done: &mut Vec<Done>) {
+        self.drives += 1;
+        if self.bell.read(&mut [0]).is_ok()
+            && let Some((tag, request, slots)) = self.queue.pop_front()
+        {
+            self.memory.start(tag, request, &slots);
+            self.memory.drive(done);
+        }
+        if !self.queue.is_empty() {
+            self.ring.write_all(&[1]).unwrap();
+        }
+    }
+    fn idle_for(&self) -> Option<u64> {
+        None
+    }
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.bell.as_fd())
+    }
+    fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
+        self.memory.allocated(offset_bytes, length_bytes, out);
+    }
+}
+
+#[test]
+fn completions_announced_by_the_wake_descriptor_arrive() {
+    let server = Running::start(Woken::new(small()), Limits::default());
+    let mut client = TestClient::connect(&server.socket);
+    for cookie in 0..20 {
+        client.send(Command::Write, cookie, cookie * 4096, 4096, &noise(cookie, 4096));
+    }
+    let mut cookies: Vec<_> = (0..20).map(|_| client.reply().1).collect();
+    cookies.sort_unstable();
+    assert_eq!(cookies, (0..20).collect::<Vec<_>>());
+    assert!(client.read(5 * 4096, 4096) == noise(5, 4096));
+    let (_, volume) = server.stop();
+    assert!(volume.drives < 500, "the reactor drove the volume {} times", volume.drives);
+}
+
+/// Finishes everything only after it was driven by itself a number of times.
+struct Slow {
+    memory: MemoryVolume,
+    queue: Vec<(u64, VolumeRequest, Vec<Slot>)>,
+    countdown: u32,
+    started: std::sync::mpsc::Sender<()>,
+}
+
+impl Volume for Slow {
+    fn size_bytes(&self) -> u64 {
+        self.memory.size_bytes()
+    }
+    fn chunk_bytes(&self) -> usize {
+        self.memory.chunk_bytes()
+    }
+    fn untorn_bytes(&self) -> u64 {
+        0
+    }
+
+    fn read_only(&self) -> bool {
+        false
+    }
+    fn pool(&mut self) -> &mut Pool {
+        self.memory.pool()
+    }
+    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
+        self.queue.push((tag, request, slots.to_vec()));
+        self.started.send(()).unwrap();
+    }
+    fn drive(&mut self, done: &mut Vec<Done>) {
+        if self.queue.is_empty() || self.countdown > 0 {
+            self.countdown = self.countdown.saturating_sub(u32::from(!self.queue.is_empty()));
+            return;
+        }
+        for (tag, request, slots) in self.queue.drain(..) {
+            self.memory.start(tag, request, &slots);
+        }
+        self.memory.drive(done);
+    }
+    fn idle_for(&self) -> Option<u64> {
+        (!self.queue.is_empty()).then_some(1_000_000)
+    }
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
+        self.memory.allocated(offset_bytes, length_bytes, out);
+    }
+}
+
+#[test]
+fn a_stop_answers_requests_in_flight_and_closes() {
+    let (sender, started) = std::sync::mpsc::channel();
+    let slow = Slow { memory: small(), queue: Vec::new(), countdown: 100, started: sender };
+    let mut server = Running::start(slow, Limits::default());
+    let mut client = TestClient::connect(&server.socket);
+    let _idle = TestClient::connect(&server.socket);
+    for cookie in 0..10 {
+        client.send(Command::Write, cookie, cookie * 4096, 4096, &noise(cookie, 4096));
+    }
+    (0..10).for_each(|_| started.recv().unwrap());
+    server.ask_to_stop();
+    let mut cookies: Vec<_> = (0..10).map(|_| client.reply()).collect();
+    cookies.sort_unstable();
+    assert_eq!(cookies, (0..10).map(|cookie| (0, cookie)).collect::<Vec<_>>());
+    assert_eq!(client.0.read(&mut [0]).unwrap(), 0);
+    let socket = server.socket.clone();
+    let (summary, volume) = server.join();
+    assert!(!socket.exists());
+    assert_eq!((summary.abandoned, summary.connections, summary.faults), (0, 2, 0));
+    assert!((0..10u64).all(|i| volume.memory.data()[i as usize * 4096..][..4096] == noise(i, 4096)));
+}
+
+#[test]
+fn a_stop_does_not_wait_for_ever() {
+    let (sender, started) = std::sync::mpsc::channel();
+    let stuck = Slow { memory: small(), queue: Vec::new(), countdown: u32::MAX, started: sender };
+    let limits = Limits { stop_timeout_ns: 200_000_000, ..Limits::default() };
+    let server = Running::start(stuck, limits);
+    let mut client = TestClient::connect(&server.socket);
+    client.send(Command::Flush, 1, 0, 0, &[]);
+    started.recv().unwrap();
+    let (summary, _) = server.stop();
+    assert_eq!(summary.abandoned, 1);
+}
