@@ -2,6 +2,7 @@
 //! own would cost a link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+#[cfg(feature = "vhost-user")]
 mod broken_rings;
 mod common;
 mod misbehaving_clients;
