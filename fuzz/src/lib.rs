@@ -5,7 +5,7 @@
 pub mod array;
 pub mod nbd;
 pub mod resp;
-#[path = "../../crates/format/tests/samples/mod.rs"]
+#[path = "../../crates/format/tests/bytes/samples/mod.rs"]
 pub mod samples;
 
 use block::META_BYTES;
