@@ -11,7 +11,7 @@ mod memory;
 mod progress;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 use lab::failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
 use lab::misuse::in_a_line;
 use lab::provenance;
@@ -27,8 +27,14 @@ struct CommandLine {
     command: commands::Command,
 }
 
+/// The whole command line, as it is parsed and shown.
+fn definition() -> clap::Command {
+    commands::examples::attach(CommandLine::command())
+}
+
 fn main() -> ExitCode {
-    let line = match CommandLine::try_parse() {
+    let parsed = definition().try_get_matches();
+    let line = match parsed.and_then(|matches| CommandLine::from_arg_matches(&matches)) {
         Ok(line) => line,
         Err(error) => return misused(&error),
     };
@@ -73,7 +79,7 @@ const NOT_BY_ADDED_DEVICES: &str = commands::grow::NOT_BY_ADDED_DEVICES;
 
 /// The words of the command line that are commands, and commands of these, each with a space in front.
 fn topic() -> String {
-    let (mut command, mut topic) = (CommandLine::command(), String::new());
+    let (mut command, mut topic) = (definition(), String::new());
     for word in std::env::args_os().skip(1) {
         let Some(inner) = word.to_str().and_then(|word| command.find_subcommand(word)) else { break };
         topic.push_str(&format!(" {}", inner.get_name()));

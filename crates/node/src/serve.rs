@@ -171,7 +171,7 @@ pub(crate) fn register(
 }
 
 /// Serves until it is told to stop, and stops the array in order. Before clients come `look` sees the volume,
-/// unless threads of sockets are to serve it, and may be against it; `ready` is told where clients find it.
+/// and may be against it; `ready` is told where clients find it.
 pub fn serve(
     assembled: Assembled,
     endpoints: Endpoints,
@@ -182,14 +182,11 @@ pub fn serve(
     let Endpoints { mut server, uris, reins, disk } = endpoints;
     let clients = if service.socket_threads > 0 { Clients::Elsewhere } else { Clients::Here };
     let (mut plant, mut steward) = begin(assembled, service, clients, reins, &uris)?;
-    // Threads of sockets have the volume to themselves.
-    if clients == Clients::Here {
-        let looked;
-        (plant, looked) = look(plant);
-        if let Err(error) = looked {
-            end(plant, steward)?;
-            return Err(error);
-        }
+    let looked;
+    (plant, looked) = look(plant);
+    if let Err(error) = looked {
+        end(plant, steward)?;
+        return Err(error);
     }
     let disk = disk.map(|disk| disk.equip(&mut server, &mut plant)).transpose();
     let opening = Opening { ready: Box::new(ready), run: service.run.clone() };

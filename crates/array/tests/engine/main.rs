@@ -1,5 +1,5 @@
-//! The engine on memory devices, scheme by scheme and fault by fault. One binary for all of them: each of its
-//! own would cost a link.
+//! The engine on memory devices, scheme by scheme and fault by fault. One binary for all of them: each of
+//! its own would cost a link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod a_shelf_comes_back;

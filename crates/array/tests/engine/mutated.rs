@@ -7,8 +7,8 @@
 //!   unless all that spoke of the last writes is gone.
 //! - With checksums made to match (which no accident does) anything may come out, but nothing may panic.
 //!
-//! `SEED=n cargo test -p elastripe-array --test engine mutated` runs one seed of each, `SEEDS=n` the first n; the
-//! seed of a failure is printed.
+//! `SEED=n cargo test -p elastripe-array --test engine mutated` runs one seed of each, `SEEDS=n` the
+//! first n; the seed of a failure is printed.
 
 use crate::common::*;
 use array::{Array, EngineError, RecoveryReport, arrange};

@@ -2,8 +2,7 @@
 //! and no part of a build, so whoever has the binary alone has them too.
 
 use super::Exit;
-use crate::CommandLine;
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::{Shell, generate};
 use lab::failure::Failure;
 use node::output;
@@ -28,7 +27,7 @@ pub struct ManArguments {
 /// Runs `completions`.
 pub fn completions(arguments: &CompletionsArguments) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    generate(arguments.shell, &mut CommandLine::command(), "elastripe", &mut script);
+    generate(arguments.shell, &mut crate::definition(), "elastripe", &mut script);
     output::print(String::from_utf8_lossy(&script));
     Ok(0)
 }
@@ -41,7 +40,7 @@ pub fn man(arguments: &ManArguments) -> Result<Exit, Failure> {
     fs::create_dir_all(directory).map_err(at)?;
     let partial = directory.join(format!("pages.{}.partial", std::process::id()));
     let done = fs::create_dir(&partial)
-        .and_then(|()| clap_mangen::generate_to(CommandLine::command(), &partial))
+        .and_then(|()| clap_mangen::generate_to(crate::definition(), &partial))
         .map_err(at)
         .and_then(|()| put_in_place(&partial, directory));
     // The first error is the one to report.

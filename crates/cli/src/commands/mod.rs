@@ -2,6 +2,7 @@
 
 mod create;
 mod examine;
+pub mod examples;
 pub mod grow;
 mod inspect;
 mod kv;

@@ -254,12 +254,14 @@ fn a_store_is_not_served_as_a_disk_by_mistake() {
     rig.run(&[&["kv", "serve"][..], &MEMBERS, &["--create", "--resp", "unix:keys"], &run].concat()).ok();
     let serve =
         |more: &[&str]| rig.run(&[&["serve"][..], &MEMBERS, &["--nbd", "unix:nbd"], &run, more].concat());
-    let refused = serve(&[]).code(1);
-    let words = ["holds a store of keys", "kv serve", "--read-only", "--store-as-disk"];
-    assert!(words.iter().all(|word| refused.err.contains(word)), "{refused:?}");
-    assert_eq!(rig.status(&MEMBERS)["clean"], true, "stopped in order");
-    serve(&["--read-only"]).ok();
-    serve(&["--store-as-disk"]).ok();
+    for more in [&[][..], &["--socket-threads", "2"]] {
+        let refused = serve(more).code(1);
+        let words = ["holds a store of keys", "kv serve", "--read-only", "--store-as-disk"];
+        assert!(words.iter().all(|word| refused.err.contains(word)), "{refused:?}");
+        assert_eq!(rig.status(&MEMBERS)["clean"], true, "stopped in order");
+        serve(&[&["--read-only"][..], more].concat()).ok();
+        serve(&[&["--store-as-disk"][..], more].concat()).ok();
+    }
     let keys = |more: &[&str]| {
         rig.run(&[&["kv", "serve"][..], &MEMBERS, &["--resp", "unix:keys"], &run, more].concat())
     };

@@ -30,6 +30,8 @@ fn every_command_has_a_page_with_its_options() {
             assert!(page.contains(&typed) || option.is_empty(), "{command}: {option}");
         }
     }
+    let page = std::fs::read_to_string(rig.path("pages/elastripe-scrub.1")).unwrap();
+    assert!(page.contains("Examples:") && page.contains("$ elastripe scrub tank \\-\\-wait"), "{page}");
     std::fs::write(rig.path("file"), "").unwrap();
     rig.run(&["man", "file/below"]).refused(&["file/below"]);
 }

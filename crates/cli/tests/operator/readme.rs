@@ -130,6 +130,46 @@ fn an_array_of_several_shards_grows_as_printed() {
     run_as_printed(commands, directory.path());
 }
 
+#[test]
+fn the_examples_of_the_manual_work_as_printed() {
+    if !["nbdinfo", "redis-cli"].iter().all(|tool| crate::common::has(tool)) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path().to_str().unwrap();
+    for name in ["dev", "run"] {
+        std::fs::create_dir(directory.path().join(name)).unwrap();
+    }
+    let size = |bytes: u64| {
+        for name in 'a'..='i' {
+            let device = directory.path().join(format!("dev/sd{name}"));
+            std::fs::File::options().create(true).append(true).open(device).unwrap().set_len(bytes).unwrap();
+        }
+    };
+    size(256 << 20);
+    let examples = document("crates/cli/src/commands/examples.txt");
+    let examples: Vec<&str> = examples.lines().filter_map(|line| line.strip_prefix("$ ")).collect();
+    assert!(examples.len() > 35, "{examples:?}");
+    for example in examples {
+        let words: Vec<&str> = example.split(' ').skip(1).collect();
+        let depth = if ["kv", "trace", "flash", "lab"].contains(&words[0]) { 2 } else { 1 };
+        let help = elastripe(directory.path(), &[&["help"], &words[..depth]].concat());
+        let told = |text: &str| text.split_whitespace().collect::<String>();
+        assert!(told(&help).contains(&told(example)), "{example} is not in\n{help}");
+        if words[0] == "grow" {
+            size(320 << 20);
+        }
+        let here = example.replace(" /", &format!(" {place}/")).replace(":/", &format!(":{place}/"));
+        let here = match words[0] == "serve" && !example.contains("--run ") {
+            true => format!(
+                "({here} >serve.log 2>&1 &) && until grep -q 'serving at' serve.log; do sleep 0.1; done"
+            ),
+            false => here,
+        };
+        run_as_printed(vec![here], directory.path());
+    }
+}
+
 fn document(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)).unwrap()
 }

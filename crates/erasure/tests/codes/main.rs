@@ -1,5 +1,5 @@
-//! The codes against each other and against what was computed elsewhere. One binary for all of them: each of its
-//! own would cost a link.
+//! The codes against each other and against what was computed elsewhere. One binary for all of them: each
+//! of its own would cost a link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod common;

@@ -1,8 +1,8 @@
 //! Today's code reads and reproduces the committed images of format version 2, and refuses the damaged ones.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p elastripe-format --test bytes golden_images` writes them anew. That is right only
-//! while version 2 has not been released; afterwards a change of these files is a new version in a folder of
-//! its own.
+//! `UPDATE_GOLDEN=1 cargo test -p elastripe-format --test bytes golden_images` writes them anew. That is
+//! right only while version 2 has not been released; afterwards a change of these files is a new version
+//! in a folder of its own.
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "a failed unwrap is a failed test")]
 
 use format::{FormatError, Superblock, looks_like_member};

@@ -2,7 +2,8 @@
 //! encoder writes identically.
 //!
 //! Mutated blocks get a right checksum most of the time, so that the mutation reaches the decoder behind it.
-//! `SEED=n cargo test -p elastripe-format --test bytes hostile_bytes` replays a failure; the default seed is fixed.
+//! `SEED=n cargo test -p elastripe-format --test bytes hostile_bytes` replays a failure; the default
+//! seed is fixed.
 
 use crate::samples::{BLOCK_BYTES, Place, Sample};
 use block::{Random as _, SplitMix};

@@ -1,5 +1,5 @@
-//! Bytes on disk: golden images, round trips, hostile bytes, the document. One binary for all of them: each of its
-//! own would cost a link.
+//! Bytes on disk: golden images, round trips, hostile bytes, the document. One binary for all of them: each
+//! of its own would cost a link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod document;

@@ -1,5 +1,5 @@
-//! The server from outside: clients that behave, clients that do not, stops. One binary for all of them: each of its
-//! own would cost a link.
+//! The server from outside: clients that behave, clients that do not, stops. One binary for all of them:
+//! each of its own would cost a link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 #[cfg(feature = "vhost-user")]

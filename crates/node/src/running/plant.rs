@@ -37,7 +37,7 @@ enum Way {
     Direct,
     /// Through queues, as the clients of other threads do.
     Queues(Box<RemoteVolume>),
-    /// There are none; a pool that nobody uses.
+    /// There are none any more, since others have the queues; a pool that nobody uses.
     Nowhere(Pool),
 }
 
@@ -70,16 +70,22 @@ impl Plant {
         };
         let way = match clients {
             Clients::Here if is_direct => Way::Direct,
-            Clients::Here => Way::Queues(Box::new(connect(&mut running, shape)?)),
-            Clients::Elsewhere => Way::Nowhere(Pool::new(shape.chunk_bytes, 1)),
+            Clients::Here | Clients::Elsewhere => Way::Queues(Box::new(connect(&mut running, shape)?)),
         };
         let wake = wake_of(&running, &way)?;
         Ok(Self { running, shape, way, wake, dozed: Cell::new(false) })
     }
 
-    /// The volume for another thread, which serves clients; only with [`Clients::Elsewhere`].
+    /// The volume for another thread, which serves clients; only with [`Clients::Elsewhere`]. The first gets
+    /// the queues through which this thread could look at the volume until then, and must no more.
     pub fn connect(&mut self) -> Result<RemoteVolume, Error> {
-        connect(&mut self.running, self.shape)
+        let Way::Queues(_) = self.way else { return connect(&mut self.running, self.shape) };
+        let nowhere = Way::Nowhere(Pool::new(self.shape.chunk_bytes, 1));
+        self.wake = wake_of(&self.running, &nowhere)?;
+        match std::mem::replace(&mut self.way, nowhere) {
+            Way::Queues(remote) => Ok(*remote),
+            Way::Direct | Way::Nowhere(_) => unreachable!("it was queues"),
+        }
     }
 
     /// Looks after the array: its shards are here, and nothing moves meanwhile on other threads.

@@ -1,5 +1,5 @@
-//! The rules of the house, on this tree and on trees that break them. One binary for all of them: each of its
-//! own would cost a link.
+//! The rules of the house, on this tree and on trees that break them. One binary for all of them: each of
+//! its own would cost a link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod python;

@@ -1,5 +1,5 @@
-//! Readers, statistics and preparation of traces. One binary for all of them: each of its
-//! own would cost a link.
+//! Readers, statistics and preparation of traces. One binary for all of them: each of its own would cost a
+//! link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod arbitrary_bytes;
