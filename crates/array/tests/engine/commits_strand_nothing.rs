@@ -1,6 +1,6 @@
 //! A parity commit dissolves log stripes. Where too much of a stripe is lost, a log stripe may be all that
 //! one of its chunks can be had from: then it stays.
-#![allow(clippy::cast_possible_truncation, reason = "tests may panic; patterns wrap around")]
+#![allow(clippy::cast_possible_truncation, reason = "patterns wrap around")]
 
 use crate::common::{assemble, create_options, fresh, options, read, write};
 use array::{Array, EngineError, Located};

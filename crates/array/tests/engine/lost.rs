@@ -1,6 +1,6 @@
 //! More is lost than the code makes up for: it is listed, it stays listed over a restart as a figure, and
 //! when it was rewritten or discarded the rebuild that met it ends by itself.
-#![allow(clippy::cast_possible_truncation, reason = "tests may panic; patterns wrap around")]
+#![allow(clippy::cast_possible_truncation, reason = "patterns wrap around")]
 
 use crate::common::{assemble, create_options, discard, fresh, options, read, write};
 use array::{Array, ArrayState, EngineError, Located};

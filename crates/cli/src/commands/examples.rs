@@ -7,12 +7,13 @@ const EXAMPLES: &str = include_str!("examples.txt");
 
 /// The same command line, with examples in the help of the commands that have some.
 pub fn attach(line: Command) -> Command {
-    let lines: Vec<&str> =
-        EXAMPLES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
-    lines.chunks_exact(2).fold(line, |line, example| {
-        let [what, how] = example else { return line };
-        let words = how.trim_start_matches("$ elastripe ").split(' ');
-        add(line, words, &format!("  {what}\n    {how}\n"))
+    let mut what = "";
+    EXAMPLES.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).fold(line, |line, text| {
+        let Some(words) = text.strip_prefix("$ elastripe ") else {
+            what = text;
+            return line;
+        };
+        add(line, words.split(' '), &format!("  {what}\n    {text}\n"))
     })
 }
 

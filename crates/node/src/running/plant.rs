@@ -77,7 +77,7 @@ impl Plant {
     }
 
     /// The volume for another thread, which serves clients; only with [`Clients::Elsewhere`]. The first gets
-    /// the queues through which this thread could look at the volume until then, and must no more.
+    /// the queues through which this thread could look at the volume; it must not ask for anything then.
     pub fn connect(&mut self) -> Result<RemoteVolume, Error> {
         let Way::Queues(_) = self.way else { return connect(&mut self.running, self.shape) };
         let nowhere = Way::Nowhere(Pool::new(self.shape.chunk_bytes, 1));

@@ -1,7 +1,5 @@
 //! A server in a thread of its own, a small client, and the tools that must be there.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use front::nbd::wire::{self, Command, RequestHeader, option};
 use front::{
     Flow, Guard, Hooks, Interest, Limits, Protocol, Server, ServerError, ServerOptions, Summary, Volume,

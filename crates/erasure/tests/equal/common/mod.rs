@@ -1,7 +1,5 @@
 //! What the tests of the codes share.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use erasure::{Backend, Code, CodeKind};
 
 /// The back ends that this CPU has.
