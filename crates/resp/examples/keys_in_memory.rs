@@ -3,7 +3,7 @@
 //! `redis-server`. It forgets everything.
 //!
 //! ```text
-//! memory [--unix PATH] [--tcp HOST:PORT] [--password WORD] [--may-shut-down]
+//! keys_in_memory [--unix PATH] [--tcp HOST:PORT] [--password WORD] [--may-shut-down]
 //! ```
 #![forbid(unsafe_code)]
 
