@@ -41,6 +41,7 @@ pub fn man(arguments: &ManArguments) -> Result<Exit, Failure> {
     let partial = directory.join(format!("pages.{}.partial", std::process::id()));
     let done = fs::create_dir(&partial)
         .and_then(|()| clap_mangen::generate_to(crate::definition(), &partial))
+        .and_then(|()| set_off_examples(&partial))
         .map_err(at)
         .and_then(|()| put_in_place(&partial, directory));
     // The first error is the one to report.
@@ -53,6 +54,18 @@ pub fn man(arguments: &ManArguments) -> Result<Exit, Failure> {
 
 fn cannot_write(directory: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("{}: cannot write there: {error}", directory.display()))
+}
+
+/// Examples are lines; what is made of them is a paragraph at the end, which would be filled.
+fn set_off_examples(pages: &Path) -> io::Result<()> {
+    for page in fs::read_dir(pages)? {
+        let path = page?.path();
+        let text = fs::read_to_string(&path)?;
+        if let Some((before, examples)) = text.split_once(".SH EXTRA\nExamples:\n") {
+            fs::write(&path, format!("{before}.SH EXAMPLES\n.nf\n{}\n.fi\n", examples.trim_end()))?;
+        }
+    }
+    Ok(())
 }
 
 /// Lets pages take their places, when none of these is taken by something else.

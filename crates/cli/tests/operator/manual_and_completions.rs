@@ -31,7 +31,10 @@ fn every_command_has_a_page_with_its_options() {
         }
     }
     let page = std::fs::read_to_string(rig.path("pages/elastripe-scrub.1")).unwrap();
-    assert!(page.contains("Examples:") && page.contains("$ elastripe scrub tank \\-\\-wait"), "{page}");
+    assert!(
+        page.contains(".SH EXAMPLES\n.nf\n  Check ") && page.contains("$ elastripe scrub tank \\-\\-wait"),
+        "{page}"
+    );
     std::fs::write(rig.path("file"), "").unwrap();
     rig.run(&["man", "file/below"]).refused(&["file/below"]);
 }
