@@ -181,9 +181,8 @@ pub fn serve(
 ) -> Result<Served, Error> {
     let Endpoints { mut server, uris, reins, disk } = endpoints;
     let clients = if service.socket_threads > 0 { Clients::Elsewhere } else { Clients::Here };
-    let (mut plant, mut steward) = begin(assembled, service, clients, reins, &uris)?;
-    let looked;
-    (plant, looked) = look(plant);
+    let (plant, mut steward) = begin(assembled, service, clients, reins, &uris)?;
+    let (mut plant, looked) = look(plant);
     if let Err(error) = looked {
         end(plant, steward)?;
         return Err(error);

@@ -1,63 +1,18 @@
 //! A checkpoint whose headers a power cut caught on their way is on fewer members than it ought to be. A
 //! start that goes by it may be cut short anywhere, and those members be lost with it: what is left must do.
 
-use crate::common::{create_options, fresh, options, read, superblocks, write};
+use crate::common::{
+    Cut, WRITES_OF_A_START_MAX, assemble, copy_of, create_options, fresh, options, read, superblocks, write,
+};
 use array::{Array, arrange};
-use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, IoFault, META_BYTES, Pool};
+use block::{DevIndex, Durability, META_BYTES};
 use device::MemorySet;
 use format::{ArrayConfig, CheckpointKind, Consistency, SchemeKind};
 use std::cell::RefCell;
 use std::rc::Rc;
 
 const MIB: usize = 12;
-/// A start of so small an array writes fewer times by far.
-const WRITES_MAX: u32 = 400;
 const CHUNKS: u64 = 40;
-
-/// Members whose power fails after so many writes.
-struct Cut {
-    inner: Rc<RefCell<MemorySet>>,
-    writes_left: u32,
-}
-
-impl DeviceSet for Cut {
-    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
-        self.inner.borrow_mut().submit(pool, ops);
-    }
-
-    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
-        self.inner.borrow_mut().poll(pool, completions);
-    }
-
-    fn wait(&mut self, timeout_ns: u64) {
-        self.inner.borrow_mut().wait(timeout_ns);
-    }
-
-    fn size_bytes(&self, dev: DevIndex) -> u64 {
-        self.inner.borrow().size_bytes(dev)
-    }
-
-    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
-        self.inner.borrow_mut().read_now(dev, offset_bytes, into)
-    }
-
-    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
-        self.writes_left = self.writes_left.checked_sub(1).ok_or(IoFault::Gone)?;
-        self.inner.borrow_mut().write_now(dev, offset_bytes, from)
-    }
-
-    fn flush_now(&mut self, _dev: DevIndex) -> Result<(), IoFault> {
-        Ok(())
-    }
-}
-
-fn copy_of(image: &MemorySet, members: usize) -> MemorySet {
-    let mut copy = MemorySet::new(&vec![(MIB as u64) << 20; members]).unwrap();
-    for dev in (0..members as u16).map(DevIndex::new) {
-        copy.bytes_mut(dev).copy_from_slice(image.bytes(dev));
-    }
-    copy
-}
 
 /// What every byte of a chunk is.
 fn content(chunk: u64) -> u8 {
@@ -72,7 +27,7 @@ fn caught(scheme: SchemeKind, (k, m): (usize, usize)) -> (MemorySet, DevIndex) {
         create.consistency = Consistency::Journal;
     }
     let members = k + m;
-    let (mut array, _) = crate::common::assemble(fresh(&create, MIB as u64, MIB as u64), members, options());
+    let (mut array, _) = assemble(fresh(&create, MIB as u64, MIB as u64), members, options());
     array.run(|engine, tag| engine.write_checkpoint(tag, CheckpointKind::Full)).unwrap();
     for at in 0..CHUNKS {
         write(&mut array, at * 4096, &[content(at); 4096], Durability::Durable).unwrap();
@@ -110,14 +65,14 @@ fn changed_headers(
 /// A start on these members; whether it ended.
 fn start(inner: &Rc<RefCell<MemorySet>>, writes_left: u32, members: usize) -> bool {
     let found = superblocks(&mut inner.borrow_mut(), members);
-    let devices = Cut { inner: inner.clone(), writes_left };
+    let devices = Cut { inner: inner.clone(), writes_left, gone: None };
     Array::assemble(devices, &arrange(&found).unwrap(), 4242 + u64::from(writes_left), options()).is_ok()
 }
 
 fn check(scheme: SchemeKind, (k, m): (usize, usize)) {
     let members = k + m;
     let (image, holder) = caught(scheme, (k, m));
-    for writes in 0..WRITES_MAX {
+    for writes in 0..WRITES_OF_A_START_MAX {
         let devices = Rc::new(RefCell::new(copy_of(&image, members)));
         let ended = start(&devices, writes, members);
         let mut devices = Rc::into_inner(devices).unwrap().into_inner();

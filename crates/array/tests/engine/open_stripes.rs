@@ -1,7 +1,7 @@
 //! Elastic stripes that are durable before they are full, with log devices: what a synchronous chunk costs
 //! the SSDs, and that it is there after a power cut without any m members.
 
-use crate::common::{create_options, fresh_with_logs, options, read, superblocks, write};
+use crate::common::{copy_of, create_options, fresh_with_logs, options, read, superblocks, write};
 use array::{Array, RecoveryReport, arrange};
 use block::{DevIndex, Durability, Random as _, SplitMix};
 use device::MemorySet;
@@ -22,16 +22,6 @@ fn start(mut devices: MemorySet, without: &[usize]) -> (Array<MemorySet>, Recove
     let mut found = superblocks(&mut devices, MEMBERS);
     found.retain(|superblock| !without.contains(&superblock.dev.index()));
     Array::assemble(devices, &arrange(&found).unwrap(), 4242, options()).unwrap()
-}
-
-/// What is on the members now, as after a power cut.
-fn copy_of(array: &mut Array<MemorySet>) -> MemorySet {
-    let sizes: Vec<u64> = (0..MEMBERS).map(|at| if at < K + M { 12 << 20 } else { 4 << 20 }).collect();
-    let mut copy = MemorySet::new(&sizes).unwrap();
-    for dev in (0..MEMBERS as u16).map(DevIndex::new) {
-        copy.bytes_mut(dev).copy_from_slice(array.devices().bytes(dev));
-    }
-    copy
 }
 
 fn write_chunk(array: &mut Array<MemorySet>, lcn: u64, byte: u8) {
@@ -75,7 +65,7 @@ fn an_open_stripe_survives_a_power_cut_without_any_two_members() {
             write_chunk(&mut array, 0, 99);
             for one in 0..MEMBERS {
                 for other in one + 1..MEMBERS {
-                    let (mut again, _) = start(copy_of(&mut array), &[one, other]);
+                    let (mut again, _) = start(copy_of(array.devices(), MEMBERS), &[one, other]);
                     for lcn in 0..count {
                         let byte = if lcn == 0 { 99 } else { 7 + lcn as u8 };
                         check_chunk(&mut again, lcn, byte);
@@ -90,7 +80,7 @@ fn an_open_stripe_survives_a_power_cut_without_any_two_members() {
 fn what_was_open_is_closed_after_the_start_and_frees_the_log() {
     let mut array = elastic(CodeKind::Cauchy);
     (0..2).for_each(|lcn| write_chunk(&mut array, lcn, 5));
-    let (mut again, _) = start(copy_of(&mut array), &[]);
+    let (mut again, _) = start(copy_of(array.devices(), MEMBERS), &[]);
     again.settle();
     assert_eq!(again.engine().stats().short_stripes, 1, "its parity is beside its data now");
     // So the log devices are of no account for it.

@@ -1,9 +1,9 @@
 //! In which order operations reach the devices: log devices are appended to, and a rebuild writes its
 //! replacements in runs.
 
-use crate::common::{Layer, Layered, create_options, fresh, options, superblocks};
+use crate::common::{Layer, Layered, create_options, fresh, options, superblocks, write_many};
 use array::{Array, CommitPolicy, DiscardPolicy, EngineOptions, SyncPolicy, arrange};
-use block::{DevIndex, DeviceOp, DeviceSet, Durability, OpKind, Pool, Random as _, Slot, SplitMix};
+use block::{DevIndex, DeviceOp, DeviceSet, Durability, OpKind, Pool, Random as _, SplitMix};
 use device::{Counting, MemorySet};
 use format::{CheckpointKind, SchemeKind};
 
@@ -40,30 +40,13 @@ fn recorded(scheme: SchemeKind, k: usize, m: usize, options: EngineOptions) -> R
     array
 }
 
-/// Keeps `depth` writes of one chunk under way until `count` have ended; a few ask for durability.
-fn write_many(array: &mut Recorded, rng: &mut SplitMix, count: u64, depth: usize) {
-    let volume = array.engine().volume_bytes() / CHUNK;
-    let mut under_way: Vec<(u64, Slot)> = Vec::new();
-    let (mut asked, mut answers) = (0, Vec::new());
-    while asked < count || !under_way.is_empty() {
-        while asked < count && under_way.len() < depth {
-            let mut slots = Vec::new();
-            assert!(array.engine().take_slots(1, &mut slots));
-            let durable = if rng.below(50) == 0 { Durability::Durable } else { Durability::Volatile };
-            let offset = rng.below(volume) * CHUNK;
-            array.engine().write(asked, offset, CHUNK, &slots, durable);
-            under_way.push((asked, slots[0]));
-            asked += 1;
-        }
-        array.turn();
-        array.take_answers(&mut answers);
-        for done in answers.drain(..) {
-            assert_eq!(done.result, Ok(()));
-            let at = under_way.iter().position(|&(tag, _)| tag == done.tag).unwrap();
-            let (_, slot) = under_way.swap_remove(at);
-            array.engine().pool().free(slot);
-        }
-    }
+/// Writes single chunks anywhere, `depth` at a time; a few ask for durability.
+fn write_anywhere(array: &mut Recorded, rng: &mut SplitMix, count: u64, depth: usize) {
+    let chunks = array.engine().volume_bytes() / CHUNK;
+    write_many(array, (count, depth), || {
+        let durable = if rng.below(50) == 0 { Durability::Durable } else { Durability::Volatile };
+        (rng.below(chunks) * CHUNK, durable)
+    });
 }
 
 const LOG_SCHEMES: [SchemeKind; 2] = [SchemeKind::Eplog, SchemeKind::ParityLog];
@@ -80,7 +63,7 @@ fn a_log_device_is_written_front_to_back() {
         for depth in [1, 32] {
             let (k, m) = (4, 2);
             let mut array = recorded(scheme, k, m, EngineOptions { sync, ..options() });
-            write_many(&mut array, &mut SplitMix::new(depth as u64), 3000, depth);
+            write_anywhere(&mut array, &mut SplitMix::new(depth as u64), 3000, depth);
             for log in log_devices(k, m) {
                 let offsets: Vec<u64> = array
                     .devices()
@@ -115,7 +98,7 @@ fn what_a_turn_writes_to_a_log_device_lies_side_by_side_in_its_batch() {
     for scheme in LOG_SCHEMES {
         let (k, m) = (4, 2);
         let mut array = recorded(scheme, k, m, options());
-        write_many(&mut array, &mut SplitMix::new(7), 3000, 32);
+        write_anywhere(&mut array, &mut SplitMix::new(7), 3000, 32);
         let mut most = 0;
         for batch in &array.devices().layer.batches {
             for log in log_devices(k, m) {
@@ -146,7 +129,7 @@ fn dead_log_space_is_discarded_in_runs() {
         let mut rng = SplitMix::new(3);
         // More than the log holds.
         for _ in 0..16 {
-            write_many(&mut array, &mut rng, 3000, 32);
+            write_anywhere(&mut array, &mut rng, 3000, 32);
             array.run(|engine, tag| engine.commit(tag)).unwrap();
             array.run(|engine, tag| engine.write_checkpoint(tag, CheckpointKind::Incremental)).unwrap();
             array.run(|engine, tag| engine.flush(tag)).unwrap();
@@ -218,7 +201,7 @@ fn the_frame_of_a_synchronous_write_goes_out_with_its_log_chunk() {
     let (k, m) = (4, 2);
     let options = EngineOptions { sync: SyncPolicy::Always, ..options() };
     let mut array = recorded(SchemeKind::Eplog, k, m, options);
-    write_many(&mut array, &mut SplitMix::new(7), 500, 1);
+    write_anywhere(&mut array, &mut SplitMix::new(7), 500, 1);
     for log in log_devices(k, m) {
         let batches = &array.devices().layer.batches;
         let transfers: usize = batches.iter().map(|batch| transfers_of(batch, log)).sum();
@@ -280,7 +263,7 @@ fn a_commit_comes_after_every_so_many_writes_at_any_depth() {
     for depth in [1, 7, 32] {
         let commit = CommitPolicy { every_requests: Some(100), idle_ns: None, bytes_per_s: None };
         let mut array = recorded(SchemeKind::Eplog, 4, 2, EngineOptions { commit, ..options() });
-        write_many(&mut array, &mut SplitMix::new(1), 2000, depth);
+        write_anywhere(&mut array, &mut SplitMix::new(1), 2000, depth);
         array.settle();
         assert_eq!(array.engine().stats().commits, 20, "depth {depth}");
     }

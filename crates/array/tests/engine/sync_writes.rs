@@ -1,9 +1,9 @@
 //! What synchronous writes of one chunk cost: blocks and flushes of the SSDs, and of log devices that hold
 //! journal frames alone.
 
-use crate::common::{create_options, fresh_with_logs, options, superblocks};
+use crate::common::{create_options, fresh_with_logs, options, superblocks, write_many};
 use array::{Array, SyncPolicy, arrange};
-use block::{Durability, Random as _, Slot, SplitMix, Stream};
+use block::{Durability, Random as _, SplitMix, Stream};
 use device::{Counting, MemorySet};
 use format::SchemeKind;
 
@@ -37,26 +37,8 @@ fn array(logs: usize) -> Counted {
 /// Updates chunks of the first eighth, `depth` at a time.
 fn update(array: &mut Counted, depth: usize) {
     let chunks = array.engine().volume_bytes() / CHUNK / 8;
-    let (mut rng, mut answers) = (SplitMix::new(7), Vec::new());
-    let mut under_way: Vec<(u64, Slot)> = Vec::new();
-    let mut asked = 0;
-    while asked < WRITES || !under_way.is_empty() {
-        while asked < WRITES && under_way.len() < depth {
-            let mut slots = Vec::new();
-            assert!(array.engine().take_slots(1, &mut slots));
-            array.engine().write(asked, rng.below(chunks) * CHUNK, CHUNK, &slots, Durability::Volatile);
-            under_way.push((asked, slots[0]));
-            asked += 1;
-        }
-        array.turn();
-        array.take_answers(&mut answers);
-        for done in answers.drain(..) {
-            assert_eq!(done.result, Ok(()));
-            let at = under_way.iter().position(|&(tag, _)| tag == done.tag).unwrap();
-            let (_, slot) = under_way.swap_remove(at);
-            array.engine().pool().free(slot);
-        }
-    }
+    let mut rng = SplitMix::new(7);
+    write_many(array, (WRITES, depth), || (rng.below(chunks) * CHUNK, Durability::Volatile));
 }
 
 /// What went to the members `from..to` for each write: blocks of some streams, and flushes.

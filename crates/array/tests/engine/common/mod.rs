@@ -4,6 +4,8 @@ use array::{Array, CreateOptions, EngineOptions, NewArray, arrange, create, plan
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, Geometry, IoFault, OpKind, Pool, Slot};
 use device::MemorySet;
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
+use std::cell::RefCell;
+use std::rc::Rc;
 
 /// Options of a test array: no idle commit, small pool.
 pub fn options() -> EngineOptions {
@@ -119,6 +121,93 @@ pub fn discard(array: &mut Array<MemorySet>, offset: u64, len: u64) -> Result<()
     let result = array.run(|e, tag| e.zero(tag, offset, len, [slots[0], slots[1]], Durability::Volatile));
     give(array, &slots);
     result
+}
+
+/// Keeps `depth` writes of one chunk under way until `count` have ended; `next` says where each goes, and
+/// whether it asks for durability.
+pub fn write_many<D: DeviceSet>(
+    array: &mut Array<D>,
+    (count, depth): (u64, usize),
+    mut next: impl FnMut() -> (u64, Durability),
+) {
+    let chunk = array.engine().store().config.geometry.chunk_bytes() as u64;
+    let (mut asked, mut answers) = (0, Vec::new());
+    let mut under_way: Vec<(u64, Slot)> = Vec::new();
+    while asked < count || !under_way.is_empty() {
+        while asked < count && under_way.len() < depth {
+            let mut slots = Vec::new();
+            assert!(array.engine().take_slots(1, &mut slots));
+            let (offset, durable) = next();
+            array.engine().write(asked, offset, chunk, &slots, durable);
+            under_way.push((asked, slots[0]));
+            asked += 1;
+        }
+        array.turn();
+        array.take_answers(&mut answers);
+        for done in answers.drain(..) {
+            assert_eq!(done.result, Ok(()));
+            let at = under_way.iter().position(|&(tag, _)| tag == done.tag).unwrap();
+            let (_, slot) = under_way.swap_remove(at);
+            array.engine().pool().free(slot);
+        }
+    }
+}
+
+/// The same content once more, on so many members.
+pub fn copy_of(image: &MemorySet, members: usize) -> MemorySet {
+    let members = || (0..members as u16).map(DevIndex::new);
+    let mut copy = MemorySet::new(&members().map(|dev| image.size_bytes(dev)).collect::<Vec<_>>()).unwrap();
+    members().for_each(|dev| copy.bytes_mut(dev).copy_from_slice(image.bytes(dev)));
+    copy
+}
+
+/// A start of a small array writes fewer times by far.
+pub const WRITES_OF_A_START_MAX: u32 = 400;
+
+/// Members whose power fails after so many writes, and of which one may not answer.
+pub struct Cut {
+    pub inner: Rc<RefCell<MemorySet>>,
+    pub writes_left: u32,
+    pub gone: Option<DevIndex>,
+}
+
+impl Cut {
+    fn may(&self, dev: DevIndex) -> Result<(), IoFault> {
+        if self.gone == Some(dev) { Err(IoFault::Gone) } else { Ok(()) }
+    }
+}
+
+impl DeviceSet for Cut {
+    fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+        self.inner.borrow_mut().submit(pool, ops);
+    }
+
+    fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+        self.inner.borrow_mut().poll(pool, completions);
+    }
+
+    fn wait(&mut self, timeout_ns: u64) {
+        self.inner.borrow_mut().wait(timeout_ns);
+    }
+
+    fn size_bytes(&self, dev: DevIndex) -> u64 {
+        self.inner.borrow().size_bytes(dev)
+    }
+
+    fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+        self.may(dev)?;
+        self.inner.borrow_mut().read_now(dev, offset_bytes, into)
+    }
+
+    fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+        self.may(dev)?;
+        self.writes_left = self.writes_left.checked_sub(1).ok_or(IoFault::Gone)?;
+        self.inner.borrow_mut().write_now(dev, offset_bytes, from)
+    }
+
+    fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+        self.may(dev)
+    }
 }
 
 /// What a device says of a failed operation.
