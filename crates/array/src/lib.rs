@@ -66,6 +66,7 @@ mod create;
 mod engine;
 mod enlarge;
 mod fault;
+mod forget;
 mod grow;
 mod hash;
 mod health;
@@ -101,6 +102,7 @@ pub use engine::{
 };
 pub use enlarge::grow;
 pub use fault::{AssemblyFaults, FailCause, Finding, OpFault};
+pub use forget::forget;
 pub use grow::{GrowError, check_whole, grown_config, is_half_grown, plan_growth};
 pub use health::{ArrayState, Health, Member, MemberErrors};
 pub use image::CheckpointPlace;

@@ -349,6 +349,8 @@ planted!(
     SkipWhatIsWritten,
     /// What could not be read of a member, and a scrub found in order, is not copied after all.
     SucceedUnread,
+    /// A device that comes to a place forgets its superblocks alone.
+    ForgetNamesAlone,
     /// Recovery gives its checkpoint the number of one that was cut short.
     NumberUsedAgain,
     /// Chunks whose bits are not in memory count as not in use.

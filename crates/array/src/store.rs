@@ -5,7 +5,7 @@ use crate::lost::LostChunks;
 use crate::older::Contradiction;
 use crate::planted::{Planted, planted};
 use crate::space::{ChunkBits, ChunkLease, Demand, Space};
-use crate::table::{Table, later_max};
+use crate::table::{Table, WORD_CHUNKS, bit_of, later_max};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Geometry, META_BYTES, Stream};
 use erasure::{Code, CodeError};
 use format::{ArrayConfig, CLASSES_MAX, CodeKind, ItemRef, List, ListItem};
@@ -192,6 +192,18 @@ impl Store {
                 space.release(table, chunk);
             }
         }
+    }
+
+    /// The parts of a run whose bits are on one page of the table each, and that page.
+    pub fn by_space_page(&self, run: ChunkRun) -> impl Iterator<Item = (usize, ChunkRun)> {
+        let (dev, mut left) = (run.first.dev, run.first.chunk.get()..run.end().get());
+        std::iter::from_fn(move || {
+            let first = ChunkAddr::new(dev, ChunkIndex::new(left.start));
+            let next = self.table.next_space_page(bit_of(first.chunk).0).saturating_mul(WORD_CHUNKS);
+            let count = left.end.min(next).checked_sub(left.start).filter(|&count| count > 0)?;
+            left.start += count;
+            Some((self.table.space_page_of(first), ChunkRun { first, count }))
+        })
     }
 
     /// Marks a chunk as in use; `false` if it already was, or is none.

@@ -26,7 +26,7 @@ use crate::watch::{Watch, describe_finding};
 use array::{Engine, HoldUp, MaintenanceReport, NotBack, ReplaceStep, Replacing, WorkKind, WorkOrigin};
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Members, Membership as _, OpenError};
-use format::{MemberState, SUPERBLOCK_OFFSETS, Superblock};
+use format::{MemberState, Superblock};
 use growing::Growing;
 use serde::{Deserialize, Serialize};
 use shared::SharedSpares;
@@ -628,9 +628,7 @@ fn install_device(running: &mut Running, pending: &mut Pending) -> Result<(), Er
 
 /// It forgets what it was in a shard's slice.
 fn wipe_slice(running: &mut Running, shard: usize, pending: &Pending) -> Result<(), Error> {
-    let dev = pending.replacing.dev();
-    let wiped = running.with_devices(shard, move |devices| {
-        SUPERBLOCK_OFFSETS.into_iter().try_for_each(|at| devices.write_now(dev, at, &[0u8; META_BYTES]))
-    })?;
+    let (dev, config) = (pending.replacing.dev(), running.engine(shard).store().config);
+    let wiped = running.with_devices(shard, move |devices| array::forget(devices, dev, &config))?;
     Ok(wiped.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?)
 }

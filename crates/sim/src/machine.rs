@@ -112,6 +112,8 @@ pub(crate) struct Standing {
     pub hurt_at: u64,
     /// It took the place of another device, and its rebuild was not answered yet.
     pub replacement: bool,
+    /// What is retired of it is what the next device in its place holds.
+    pub stranger: bool,
     /// It is not there any more.
     pub lost: bool,
     /// Shards that have gone on without what is on it: a bit each.
@@ -489,6 +491,12 @@ impl Machine {
         self.suspects.insert(dev);
         self.standing[usize::from(dev)].lost = true;
         self.standing[usize::from(dev)].tainted = true;
+    }
+
+    /// The next device that comes to this place holds this: it was a member at another time.
+    pub fn expect_stranger(&mut self, dev: u16, image: Image) {
+        self.retired[usize::from(dev)] = Some(Retired { image, excluded: false });
+        self.standing[usize::from(dev)].stranger = true;
     }
 
     /// A device is what it was before the array went on: an older copy, of which nothing may count.

@@ -385,6 +385,26 @@ impl Script {
         Ok(self.member_count().into())
     }
 
+    /// A member is replaced by a device that once was it, and has gone on with the others of that time: in
+    /// more starts than this array has had, with another content. Each in turn. How many worlds that were.
+    pub fn every_device_of_another_course(&self) -> Result<u64, Violation> {
+        let write = |first| Step::Write { first, count: CHUNK, durable: true };
+        let checkpoint = Step::Checkpoint(CheckpointKind::Full);
+        for dev in 0..self.member_count() {
+            let (mut other, ..) = self.stopped_by(Cut::NONE)?;
+            for first in [0, CHUNK, 2 * CHUNK, 0] {
+                make_whole_by(&mut other, &[write(first), checkpoint, write(CHUNK)])?;
+            }
+            let (mut machine, ..) = self.stopped_by(Cut::NONE)?;
+            machine.expect_stranger(dev, other.world.look().disk(dev).durable().clone());
+            let steps = [write(CHUNK), Step::Fail(dev), write(0), Step::Replace, write(2 * CHUNK)];
+            make_whole_by(&mut machine, &steps)
+                .and_then(|()| machine.finale())
+                .map_err(|what| violation!("{dev} replaced by one of another course: {what}"))?;
+        }
+        Ok(self.member_count().into())
+    }
+
     /// Power fails at one operation, and again at every operation of the assembly that follows.
     pub fn every_cut_of_recovery(&self, after: u64, tear: Tear, lost: Option<u16>) -> Result<u64, Violation> {
         let mut worlds = 0;
@@ -399,10 +419,17 @@ impl Script {
 
 /// The array starts, and is made whole in one way or another.
 pub(crate) fn make_whole(machine: &mut Machine, step: Step) -> Result<(), Violation> {
+    make_whole_by(machine, &[step])
+}
+
+/// The same in several steps, one after the other.
+fn make_whole_by(machine: &mut Machine, steps: &[Step]) -> Result<(), Violation> {
     let shards = machine.power_on()?;
     let mut session = Session::new(machine, shards);
-    session.play(step);
-    session.drain()?;
+    for &step in steps {
+        session.play(step);
+        session.drain()?;
+    }
     session.rest()?;
     drop(session);
     machine.power_off();

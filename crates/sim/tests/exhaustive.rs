@@ -101,6 +101,13 @@ fn every_start_that_finds_a_member_cut_short() {
 }
 
 #[test]
+fn every_device_of_another_course() {
+    for scheme in [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic] {
+        check(&format!("{scheme} 2+1"), Script::everyday(scheme, 1).every_device_of_another_course());
+    }
+}
+
+#[test]
 fn every_copy_put_back() {
     for scheme in [SchemeKind::Eplog, SchemeKind::Raid, SchemeKind::ParityLog, SchemeKind::Elastic] {
         check(&format!("{scheme} 2+1"), Script::everyday(scheme, 1).every_copy_put_back());

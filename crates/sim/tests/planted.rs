@@ -259,6 +259,11 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
         Planted::OlderCopyCounts => {
             Some(hunt_script(bug, &[Script::everyday(SchemeKind::Raid, 1)], Script::every_copy_put_back))
         }
+        Planted::ForgetNamesAlone => Some(hunt_script(
+            bug,
+            &[Script::everyday(SchemeKind::Eplog, 1)],
+            Script::every_device_of_another_course,
+        )),
         Planted::SerialGivenTwice => {
             let scripts = [Script::replacement(SchemeKind::Eplog, 1)];
             Some(hunt_script(bug, &scripts, |script| script.every_start_that_replaces(0)))

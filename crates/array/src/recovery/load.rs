@@ -145,7 +145,7 @@ pub(super) fn load(
         if !whole {
             source.pageless.push(header);
             // Pages of zeros are left out of a checkpoint: none of this one may show through the next.
-            store.table = Table::new(&store.config);
+            store.table = store.table.emptied(&store.config);
             continue;
         }
         store.table.clear_unsaved();

@@ -13,7 +13,8 @@ use crate::restart::{AssembleError, RecoveryReport, flush_all, write_or_fail};
 use crate::saved::SavedPages;
 use crate::scheme::{InPlaceProgress, RedoStep, Scheme};
 use crate::space::Space;
-use crate::store::Store;
+use crate::store::{ChunkRun, Store};
+use crate::table::later_max;
 use crate::written::each_written;
 use block::{ChunkAddr, DeviceSet, Lcn, Seq, StripeId};
 use format::record::{CodeIndex, Evidence, Home, NewChunk};
@@ -175,8 +176,7 @@ impl Replay<'_> {
             this.report.replayed += 1;
             let applied = whole && this.occupied_chunk(record).is_none();
             let applied = applied && scheme.apply(this.store, seq, record).is_ok();
-            this.settle(record, applied, false);
-            Ok(())
+            this.settle(record, applied, false)
         })
     }
 
@@ -259,7 +259,7 @@ impl Replay<'_> {
                     && self.arrived(scheme, record, (progress, RedoStep::All))
             });
         let applied = whole && scheme.apply(self.store, seq, record).is_ok();
-        self.settle(record, applied, durable);
+        self.settle(record, applied, durable)?;
         if !applied && durable {
             return Err(Inconsistency::Record { seq, kind: record.name(), cause: misfit(occupied) }.into());
         }
@@ -267,14 +267,15 @@ impl Replay<'_> {
     }
 
     /// A record was applied, or dropped.
-    fn settle(&mut self, record: RecordRef<'_>, applied: bool, durable: bool) {
-        self.settle_space(record, applied);
+    fn settle(&mut self, record: RecordRef<'_>, applied: bool, durable: bool) -> Result<(), AssembleError> {
+        self.settle_space(record, applied)?;
         if applied {
             let Self { health, store, .. } = self;
             if health.is_any_away() {
                 each_written(store, record, |addr| health.miss_in_replay(addr, durable));
             }
-            return self.note_frontier(record);
+            self.note_frontier(record);
+            return Ok(());
         }
         self.report.dropped += 1;
         let Self { store, dropped, .. } = self;
@@ -283,6 +284,7 @@ impl Replay<'_> {
                 dropped.insert(lcn);
             });
         }
+        Ok(())
     }
 
     /// Whether a record may have a part of what was dropped: who writes a chunk in part takes the rest from
@@ -379,16 +381,39 @@ impl Replay<'_> {
 
     /// Keeps the space as it was live: what an applied record took is used, what it freed may be
     /// taken by a later one.
-    fn settle_space(&mut self, record: RecordRef<'_>, applied: bool) {
+    fn settle_space(&mut self, record: RecordRef<'_>, applied: bool) -> Result<(), AssembleError> {
+        let mut freed = std::mem::take(&mut self.store.freed);
         if applied {
             for addr in self.taken_chunks(record) {
                 self.store.claim(addr);
             }
-            for run in std::mem::take(&mut self.store.freed) {
-                self.store.release_used(run);
-            }
+            self.release(&freed)?;
         }
-        self.store.freed.clear();
+        freed.clear();
+        self.store.freed = freed;
+        Ok(())
+    }
+
+    /// Frees chunks. Bits whose pages are absent wait for them only as far as the list of the checkpoint that
+    /// ends this start has room for them; else the pages are brought in.
+    fn release(&mut self, freed: &[ChunkRun]) -> Result<(), AssembleError> {
+        let Self { devices, store, saved, .. } = self;
+        let count: u64 = freed.iter().map(|run| u64::from(run.count)).sum();
+        let fits = store.table.later_count() + count <= later_max(&store.config);
+        if fits || !store.table.is_paged() || !store.config.scheme.has_log_stripes() {
+            freed.iter().for_each(|&run| store.release_used(run));
+            return Ok(());
+        }
+        let mut pieces: Vec<(usize, ChunkRun)> =
+            freed.iter().flat_map(|&run| store.by_space_page(run)).collect();
+        pieces.sort_unstable_by_key(|&(page, run)| (page, run.first));
+        for pieces in pieces.chunks(store.table.pages_at_once()) {
+            let pages: Vec<usize> = pieces.iter().map(|&(page, _)| page).collect();
+            saved.hold(*devices, &mut store.table, &pages)?;
+            pieces.iter().for_each(|&(_, run)| store.release_used(run));
+            SavedPages::let_go(&mut store.table, &pages);
+        }
+        Ok(())
     }
 
     /// Allocation continues behind the newest chunk that was placed wherever there was room.

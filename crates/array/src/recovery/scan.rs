@@ -308,7 +308,10 @@ impl Scanner<'_> {
                 let of_dev = rings.iter_mut().find(|ring| ring.dev == stretch.dev);
                 of_dev.into_iter().for_each(|ring| ring.note(held));
             }
-            rings.iter_mut().for_each(|ring| ring.is_over |= only_beginnings || ring.next >= ring.blocks);
+            // Of those of which a stretch was read: there may be more rings than are read at once.
+            for ring in rings.iter_mut().filter(|ring| ring.next > 0) {
+                ring.is_over |= only_beginnings || ring.next >= ring.blocks;
+            }
         }
         drop(keep);
         found.newest_epoch = newest_epoch;

@@ -25,6 +25,13 @@ impl Table {
         self.frames_max = usize::try_from(frames).unwrap_or(usize::MAX - 1).max(least);
     }
 
+    /// An empty table that may take as much memory.
+    pub fn emptied(&self, config: &ArrayConfig) -> Self {
+        let mut table = Self::new(config);
+        table.frames_max = self.frames_max;
+        table
+    }
+
     /// Whether pages may be absent.
     #[inline]
     pub fn is_paged(&self) -> bool {

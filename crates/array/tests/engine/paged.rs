@@ -229,3 +229,57 @@ fn a_page_that_is_nowhere_whole_freezes_the_array_and_is_named() {
     assert_eq!(read(&mut again, lcn * CHUNK, CHUNK), Err(failed));
     assert_eq!(again.engine_ref().health().array_state(), ArrayState::Failed);
 }
+
+/// What a discard freed waits, when a start replays it, for pages that are absent, but no more of it than the
+/// list of the checkpoint that ends the start has room for: there must be one, whatever else it has to say.
+#[test]
+fn what_replay_frees_waits_only_as_far_as_a_list_has_room() {
+    for missing in [None, Some(1)] {
+        let mut bench = Bench::new(SchemeKind::Eplog);
+        for lcn in 0..bench.chunks() {
+            write(&mut bench.array, lcn * CHUNK, &[7; CHUNK as usize], Durability::Volatile).unwrap();
+        }
+        bench.array.run(|e, tag| e.commit(tag)).unwrap();
+        bench.checkpoint();
+        let discarded = bench.chunks() / 4;
+        discard(&mut bench.array, 0, discarded * CHUNK).unwrap();
+        bench.array.run(|e, tag| e.flush(tag)).unwrap();
+        let (chunks, mut devices) = (bench.chunks(), bench.array.into_devices());
+        let mut found = superblocks(&mut devices, bench.members);
+        missing.map(|dev| found.remove(dev));
+        let arrangement = array::arrange(&found).unwrap();
+        let (mut again, report) = Array::assemble(devices, &arrangement, 4242, few_pages()).unwrap();
+        assert!(report.replayed > 0, "the discard was replayed: {report:?}");
+        let store = again.engine_ref().store();
+        let room = u64::from(store.config.chunks_per_device) * 5 / 64 + 64;
+        let waiting = store.table.later_count();
+        assert!(waiting <= room, "{waiting} bits wait, room is for {room}");
+        for lcn in 0..chunks {
+            let expected = if lcn < discarded { 0 } else { 7 };
+            assert_eq!(read(&mut again, lcn * CHUNK, CHUNK).unwrap()[0], expected, "chunk {lcn}");
+        }
+        again.run(|e, tag| e.scrub(tag, 0)).unwrap();
+        assert_eq!(again.engine_ref().last_report().lost, 0);
+    }
+}
+
+/// The newest full checkpoint cannot be read, and the one before it has to do: the table takes no more memory
+/// than it may for that.
+#[test]
+fn a_checkpoint_that_has_to_do_leaves_the_bound_of_memory() {
+    let mut bench = Bench::new(SchemeKind::Eplog);
+    bench.write_anywhere(200);
+    bench.array.run(|e, tag| e.flush(tag)).unwrap();
+    bench.checkpoint();
+    bench.checkpoint();
+    let config = bench.array.engine_ref().store().config;
+    let area = usize::from(bench.array.engine_ref().checkpoint_place().area);
+    let Bench { array, members, expected, state } = bench;
+    let mut devices = array.into_devices();
+    for dev in (0..5).map(DevIndex::new) {
+        devices.bytes_mut(dev)[config.full_offset(area, 1) as usize + 100] ^= 1;
+    }
+    let (array, _) = assemble(devices, members, few_pages());
+    assert!(array.engine_ref().store().table.is_paged());
+    Bench { array, members, expected, state }.check();
+}

@@ -40,7 +40,12 @@ impl Session<'_> {
             if !engine.is_replaceable(index) || engine.in_flight(index) > 0 {
                 continue;
             }
+            // What is drawn for a place of a single shard is blank, or noise: there is nothing to forget.
+            let is_stranger = self.machine.standing[usize::from(dev)].stranger;
             self.put_in_place(dev);
+            if is_stranger && self.wipe(0, index).is_err() {
+                return;
+            }
             let serial = self.new_serial(index);
             self.machine.say(|| format!("replace device {dev}, serial {serial}"));
             self.control(Kind::Rebuild { dev }, |engine, tag| engine.rebuild(tag, index, serial));
@@ -79,6 +84,11 @@ impl Session<'_> {
     /// What is on a disk that comes: nothing, anything, or of several shards what was on it when it was a
     /// member.
     fn draw_blank(&mut self, dev: u16) -> Image {
+        if let Some(Retired { image, .. }) = &self.machine.retired[usize::from(dev)]
+            && self.machine.standing[usize::from(dev)].stranger
+        {
+            return image.clone();
+        }
         let size = self.machine.sizes()[usize::from(dev)];
         let blocks = usize::try_from(size).unwrap_or(usize::MAX) / BLOCK_BYTES;
         let kinds = if self.fleet.is_several() { 4 } else { 2 };
@@ -235,8 +245,8 @@ impl Session<'_> {
     }
 
     fn wipe(&mut self, shard: usize, dev: DevIndex) -> Result<(), IoFault> {
-        let mut slice = self.machine.devices_of(self.fleet.number(shard));
-        SUPERBLOCK_OFFSETS.into_iter().try_for_each(|offset| slice.write_now(dev, offset, &[0; BLOCK_BYTES]))
+        let config = self.fleet.engine(shard).store().config;
+        array::forget(&mut self.machine.devices_of(self.fleet.number(shard)), dev, &config)
     }
 
     /// Nothing comes of it: shards that have not begun to rebuild do not.
