@@ -2,7 +2,9 @@
 //!
 //! What a flush made durable is named by the next frame. Of the last flush nobody would know, if all copies
 //! of its frames were damaged: recovery would serve what was before it, in silence. So when no request has
-//! come for a while the superblocks are written anew, on every member, and name it.
+//! come for a while the superblocks are written anew, on every member, and name it. Where frames are on log
+//! devices alone, that is done under load, too, from time to time: those put back together from a copy of
+//! before would pass for the newest state otherwise, back to the last checkpoint.
 
 use super::wake::Marked;
 use super::{Activity, Core, Deadline};
@@ -19,16 +21,22 @@ impl Core {
     }
 }
 
+/// Under load they are written each time so many of these pauses have gone by, if they are at all.
+const PAUSES_UNDER_LOAD: u64 = 5;
+
 /// See the module's documentation.
 pub(super) struct Confirmation;
 
 impl Confirmation {
-    /// When the superblocks are to be written because nothing else is.
+    /// When the superblocks are to be written because nothing else is, or has not been for long.
     fn due_ns(core: &Core) -> Option<u64> {
         let news = core.board.flush.durable() > core.board.members.confirmed_through;
         let wanted = news && core.accepts_writes() && !core.board.halted && !core.board.members.is_busy();
         let idle_ns = core.options.confirm_idle_ns.filter(|_| wanted)?;
-        Some(core.board.last_request_ns.saturating_add(idle_ns))
+        let idle = core.board.last_request_ns.saturating_add(idle_ns);
+        let under_load = idle_ns.saturating_mul(PAUSES_UNDER_LOAD).saturating_add(core.board.members.told_ns);
+        let is_on_logs_alone = core.store.config.frame_logs() > 0;
+        Some(if is_on_logs_alone { idle.min(under_load) } else { idle })
     }
 }
 

@@ -29,6 +29,8 @@ pub(super) struct MembersBoard {
     waits_for_untold: bool,
     /// What the superblocks written last say is durable.
     pub confirmed_through: Seq,
+    /// When that was; 0 = the start.
+    pub told_ns: u64,
     /// Whether superblocks say that the array was stopped in order.
     pub clean: bool,
     /// Requests that wait for superblocks that say so.
@@ -41,6 +43,7 @@ impl MembersBoard {
     pub(super) fn new(superblock: Superblock) -> Self {
         Self {
             confirmed_through: superblock.durable_through,
+            told_ns: 0,
             last_round: superblock.config_seq,
             superblock,
             publishing: None,
@@ -115,6 +118,7 @@ impl Core {
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         }
         self.board.members.confirmed_through = self.board.flush.durable();
+        self.board.members.told_ns = self.now_ns;
         self.board.members.publishing = Some(self.health.config_seq);
     }
 

@@ -1,8 +1,8 @@
 //! A member that was put back from a copy of before (a snapshot rolled back, an image of last week) is out of
 //! service like one that was away: what it holds is not what the others say.
 
-use crate::common::{assemble, create_options, fresh, options, read, superblocks, write};
-use array::{Array, AssembleError, arrange};
+use crate::common::{assemble, create_options, fresh, fresh_with_logs, options, read, superblocks, write};
+use array::{Array, AssembleError, EngineOptions, SyncPolicy, arrange};
 use block::{DevIndex, Durability};
 use device::MemorySet;
 use format::{Consistency, MemberState, SchemeKind};
@@ -89,4 +89,34 @@ fn more_older_copies_than_the_code_bears_are_refused() {
     (0..copies.count).for_each(|dev| copies.put_back(u16::try_from(dev).unwrap()));
     let mut array = assemble(copies.devices, copies.count, options()).0;
     assert!(read(&mut array, 0, CHUNK).unwrap().iter().all(|&byte| byte == 1));
+}
+
+/// Frames are on m + 1 log devices alone, all of which are put back: more than the code tolerates, and yet it is
+/// noticed, since superblocks of the others say from time to time what is durable, under load, too.
+#[test]
+fn log_devices_put_back_together_are_noticed() {
+    const PAUSE_NS: u64 = 1_000_000;
+    let create = create_options(SchemeKind::Eplog, 4, 1);
+    let (logs, count) = (5u16..7, 7);
+    let mut devices = fresh_with_logs(&create, 12, 24, 2);
+    let options = EngineOptions { confirm_idle_ns: Some(PAUSE_NS), sync: SyncPolicy::Always, ..options() };
+    let arrangement = arrange(&superblocks(&mut devices, count)).unwrap();
+    let mut array = Array::assemble(devices, &arrangement, 9, options).unwrap().0;
+    let mut copies = Vec::new();
+    for turn in 0..60 {
+        // A request in each half of a pause: it is never idle for long.
+        array.engine().set_now(turn * PAUSE_NS / 2);
+        write(&mut array, turn % 4 * CHUNK, &[turn as u8; CHUNK as usize], Durability::Durable).unwrap();
+        if turn == 30 {
+            copies = logs.clone().map(|dev| array.devices().bytes_mut(DevIndex::new(dev)).to_vec()).collect();
+        }
+    }
+    assert_eq!(array.engine().stats().checkpoints, 0, "no checkpoint tells of it");
+    let mut devices = array.into_devices();
+    for (dev, copy) in logs.zip(copies) {
+        devices.bytes_mut(DevIndex::new(dev)).copy_from_slice(&copy);
+    }
+    let arrangement = arrange(&superblocks(&mut devices, count)).unwrap();
+    let refused = Array::assemble(devices, &arrangement, 10, options).map(drop).unwrap_err();
+    assert!(matches!(refused, AssembleError::StateLost(_)), "{refused}");
 }
