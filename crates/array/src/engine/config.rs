@@ -123,8 +123,8 @@ pub struct EngineOptions {
     pub content: Content,
     /// What the scheme is to do, where it leaves a choice.
     pub scheme: SchemeOptions,
-    /// Without a request for so long the superblocks are told what the last flush made durable, and five times
-    /// as long after the last telling where frames are on log devices alone; `None` = never.
+    /// Without a request for so long the superblocks are told what the last flush made durable, and five
+    /// times as long after the last telling where frames are on log devices alone; `None` = never.
     pub confirm_idle_ns: Option<u64>,
     /// How metadata is verified when nobody asks; `None` = not at all.
     pub patrol: Option<PatrolPolicy>,

@@ -91,8 +91,8 @@ fn more_older_copies_than_the_code_bears_are_refused() {
     assert!(read(&mut array, 0, CHUNK).unwrap().iter().all(|&byte| byte == 1));
 }
 
-/// Frames are on m + 1 log devices alone, all of which are put back: more than the code tolerates, and yet it is
-/// noticed, since superblocks of the others say from time to time what is durable, under load, too.
+/// Frames are on m + 1 log devices alone, all of which are put back: more than the code tolerates, and yet it
+/// is noticed, since superblocks of the others say from time to time what is durable, under load, too.
 #[test]
 fn log_devices_put_back_together_are_noticed() {
     const PAUSE_NS: u64 = 1_000_000;
