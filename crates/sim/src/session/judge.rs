@@ -104,6 +104,8 @@ impl Session<'_> {
         anchor: bool,
     ) -> Result<(), Violation> {
         let chunk = self.fleet.chunk_sectors();
+        let config = self.machine.swarm.config;
+        let guessed = config.scheme.is_in_place() && config.consistency == Consistency::Resync;
         let mut parts = request.parts.iter();
         let mut part = parts.next();
         for lba in first..first + count {
@@ -114,7 +116,7 @@ impl Session<'_> {
             let (slot, within) = part.slot_of(lba, chunk);
             let bytes = &self.fleet.pool(part.at).bytes(slot)[within..][..SECTOR];
             let result = if self.machine.ruined {
-                self.machine.oracle.check_ruined(lba, bytes, self.machine.forced)
+                self.machine.oracle.check_ruined(lba, bytes, self.machine.forced, guessed)
             } else if anchor {
                 self.machine.oracle.anchor(lba, bytes)
             } else {
