@@ -22,7 +22,16 @@ pub fn forget(devices: &mut dyn DeviceSet, dev: DevIndex, config: &ArrayConfig) 
         devices.write_now(dev, offset, &[0; META_BYTES])?;
     }
     devices.flush_now(dev)?;
-    if planted(Planted::ForgetNamesAlone) || dev.index() >= config.geometry.device_count() {
+    if planted(Planted::ForgetNamesAlone) { Ok(()) } else { forget_believed(devices, dev, config) }
+}
+
+/// The same of what is believed of a member besides its superblocks; nothing is flushed.
+pub(crate) fn forget_believed(
+    devices: &mut dyn DeviceSet,
+    dev: DevIndex,
+    config: &ArrayConfig,
+) -> Result<(), IoFault> {
+    if dev.index() >= config.geometry.device_count() {
         return Ok(());
     }
     let mut found = Vec::new();

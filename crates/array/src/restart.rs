@@ -2,11 +2,12 @@
 //! writes for it.
 
 use crate::fault::{AssemblyFaults, FailCause, OpFault};
+use crate::forget::forget_believed;
 use crate::health::{Health, Member};
 use crate::older::{Inconsistency, StateLost};
-use block::{DevIndex, DeviceSet, Epoch, FlushNow, OpKind, WriteNow};
+use block::{DevIndex, DeviceSet, Epoch, FlushNow, META_BYTES, OpKind, WriteNow};
 use erasure::CodeError;
-use format::{ArrayUuid, MemberState};
+use format::{ArrayConfig, ArrayUuid, MemberState};
 
 /// What to do with an array that was not stopped in order, is degraded, and does not know what
 /// was being written.
@@ -209,6 +210,21 @@ pub(crate) fn write_or_fail(
         && let Err(fault) = devices.write_now(dev, offset, bytes)
     {
         fail_at_assembly(health, dev, OpFault::at_assembly(OpKind::Write, offset, bytes.len() as u64, fault));
+    }
+}
+
+/// A main device holds no checkpoint and no frame from now on, or fails.
+pub(crate) fn forget_or_fail(
+    devices: &mut dyn DeviceSet,
+    health: &mut Health,
+    dev: DevIndex,
+    config: &ArrayConfig,
+) {
+    if health.is_writable(dev)
+        && let Err(fault) = forget_believed(devices, dev, config)
+    {
+        let (offset, bytes) = (config.full_offset(0, 0), u64::try_from(META_BYTES).unwrap_or(u64::MAX));
+        fail_at_assembly(health, dev, OpFault::at_assembly(OpKind::Write, offset, bytes, fault));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::grow::GrowError;
 use crate::image::CheckpointPlace;
 use crate::journal::Journal;
 use crate::planted::{Planted, planted};
-use crate::restart::{AssembleError, RecoveryReport, flush_all, write_or_fail};
+use crate::restart::{AssembleError, RecoveryReport, flush_all, forget_or_fail, write_or_fail};
 use crate::scheme;
 use crate::store::Store;
 use block::{DevIndex, DeviceSet, META_BYTES};
@@ -77,7 +77,7 @@ fn grow_on(
     if planted(Planted::GrowCommitsFirst) {
         commit(devices, &mut parts, after)?;
     }
-    clear_headers(devices, &mut parts);
+    clear_regions(devices, &mut parts);
     let through = parts.superblock.durable_through;
     write_checkpoint(devices, &mut parts, through, None)?;
     // One that has failed since lacks some of what was written: it would be missing from the larger array.
@@ -120,16 +120,12 @@ fn moved_to(parts: Parts, after: &ArrayConfig) -> Result<Parts, AssembleError> {
     Ok(Parts { store, scheme, health, journal, checkpoint, superblock })
 }
 
-/// Whatever is in the new regions, an attempt that was cut short or another life of the device, holds no
-/// checkpoint.
-fn clear_headers(devices: &mut dyn DeviceSet, parts: &mut Parts) {
+/// Whatever is in the new regions, an attempt that was cut short or another life of the device, is no
+/// checkpoint and no frame of this array.
+fn clear_regions(devices: &mut dyn DeviceSet, parts: &mut Parts) {
     let config = parts.store.config;
-    let zeros = [0; META_BYTES];
-    let heads = [config.full_offset(0, 0), config.full_offset(1, 0), config.incremental_offset(0)];
     for dev in (0u16..).map(DevIndex::new).take(config.geometry.device_count()) {
-        for offset in heads {
-            write_or_fail(devices, &mut parts.health, dev, offset, &zeros);
-        }
+        forget_or_fail(devices, &mut parts.health, dev, &config);
     }
 }
 
