@@ -23,6 +23,7 @@ impl Engine {
         let (core, old) = (&mut self.core, before.core);
         core.stats = old.stats;
         core.board.members.unix_base_s = old.board.members.unix_base_s;
+        core.board.members.told_ns = old.board.members.told_ns;
         core.board.commit.is_paused = old.board.commit.is_paused;
         core.board.last_request_ns = old.board.last_request_ns;
         core.answers.events.come_after(old.answers.events);
