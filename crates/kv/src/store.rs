@@ -9,11 +9,12 @@
 //! | `store/scan.rs` | SCAN |
 //! | `store/cycle.rs` | flushes, the table of segments, an orderly stop |
 //! | `store/compact.rs` | compaction |
+//! | `store/outlived.rs` | records that could not be read when their keys were set anew |
 //! | `store/recover.rs`, `store/walk.rs`, `store/reading.rs` | creating and opening |
 //!
 //! Invariants: the index names one record for each key that has one, a tombstone included, and it is the
-//! newest; what the index names is in a segment that is in use in the newest durable table, or is newer than
-//! that table.
+//! newest, but for those that are known to be outlived; what the index names is in a segment that is in use
+//! in the newest durable table, or is newer than that table.
 
 mod ahead;
 mod carry;
@@ -23,6 +24,7 @@ mod find;
 mod large;
 mod operation;
 mod options;
+mod outlived;
 mod reading;
 mod recover;
 mod scan;
@@ -46,6 +48,7 @@ use block::slab::{Key, Slab};
 use compact::Compaction;
 use cycle::Cycles;
 use operation::Operation;
+use outlived::Outlived;
 use scan::Scan;
 use std::collections::VecDeque;
 
@@ -199,6 +202,7 @@ pub struct Store {
     index: Cuckoo,
     cache: Known,
     kept: Kept,
+    outlived: Outlived,
     /// Where the parts of large values are.
     parts: ByHash<u64, Vec<u64>>,
     slots: Slots,

@@ -1,122 +1,12 @@
 //! What a store does, one behaviour each; power cuts and damage are the worlds' affair.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use kv::ask::{Answer, Ask, Description, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
-use kv::blocks::{Ended, Fault, Issued, Medium, Request};
-use kv::{Create, OpenError, Options, Secret, Store, Sync, VolumeShape, create, open};
+mod rig;
 
-/// A volume in memory that can be told to fail.
-struct Memory {
-    bytes: Vec<u8>,
-    writes_fail: bool,
-}
-
-fn narrow(size: u64) -> usize {
-    usize::try_from(size).unwrap()
-}
-
-impl Memory {
-    fn end(&mut self, issued: Issued) -> Ended {
-        let (mut back, mut result) = (None, Ok(()));
-        match issued.request {
-            Request::Read { offset_bytes, mut buffer } => {
-                let at = narrow(offset_bytes);
-                let length = buffer.len();
-                buffer.copy_from_slice(&self.bytes[at..at + length]);
-                back = Some(buffer);
-            }
-            Request::Write { .. } if self.writes_fail => result = Err(Fault::Io),
-            Request::Write { offset_bytes, buffer, .. } => {
-                let at = narrow(offset_bytes);
-                self.bytes[at..at + buffer.len()].copy_from_slice(&buffer);
-            }
-            Request::Flush | Request::Discard { .. } => {}
-        }
-        Ended { tag: issued.tag, buffer: back, result }
-    }
-}
-
-impl Medium for Memory {
-    fn carry(&mut self, requests: Vec<Issued>) -> Vec<Ended> {
-        requests.into_iter().map(|issued| self.end(issued)).collect()
-    }
-}
-
-struct Rig {
-    memory: Memory,
-    store: Store,
-    options: Options,
-    now_ms: u64,
-}
-
-impl Rig {
-    fn new(volume: usize, segment_bytes: u64) -> Self {
-        let mut memory = Memory { bytes: vec![0; volume], writes_fail: false };
-        let volume_bytes = u64::try_from(volume).unwrap();
-        let shape = VolumeShape { volume_bytes, segment_bytes: Some(segment_bytes) };
-        create(&mut memory, &Create { shape, uuid: [7; 16], secret: Secret([1, 2]) }).unwrap();
-        let options = Options { cache_keys: 100, ..Options::default() };
-        let store = open(&mut memory, volume_bytes, options).unwrap();
-        Self { memory, store, options, now_ms: 1000 }
-    }
-
-    fn ask_all(&mut self, asks: Vec<Ask>) -> Vec<Result<Answer, Refused>> {
-        let count = asks.len();
-        for (tag, ask) in asks.into_iter().enumerate() {
-            self.store.start(u64::try_from(tag).unwrap(), ask);
-        }
-        let mut all: Vec<Told> = Vec::new();
-        for _ in 0..1_000_000 {
-            self.store.drive(self.now_ms, &mut all);
-            if all.len() == count {
-                break;
-            }
-            while let Some(issued) = self.store.next_request() {
-                let ended = self.memory.end(issued);
-                self.store.ended(ended);
-            }
-        }
-        all.sort_by_key(|told| told.tag);
-        assert_eq!(all.len(), count, "every ask is answered once");
-        all.into_iter().map(|told| told.answer).collect()
-    }
-
-    fn ask(&mut self, ask: Ask) -> Result<Answer, Refused> {
-        self.ask_all(vec![ask]).pop().unwrap()
-    }
-
-    fn set(&mut self, key: &str, value: &[u8]) -> Result<Answer, Refused> {
-        self.ask(set(key, value))
-    }
-
-    fn get(&mut self, key: &str) -> Option<Vec<u8>> {
-        match self.ask(Ask::Get { key: bytes(key), range: Range::Whole, lifetime: None }) {
-            Ok(Answer::Value(value)) => value.map(|value| value.to_vec()),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn reopen(&mut self) {
-        let volume = u64::try_from(self.memory.bytes.len()).unwrap();
-        self.store = open(&mut self.memory, volume, self.options).unwrap();
-    }
-}
-
-fn bytes(key: &str) -> Box<[u8]> {
-    Box::from(key.as_bytes())
-}
-
-fn set(key: &str, value: &[u8]) -> Ask {
-    Ask::Set {
-        key: bytes(key),
-        value: Value::new(value),
-        when: When::Always,
-        lifetime: Lifetime::Forever,
-        old: Old::Ignored,
-    }
-}
-
-const STORED: Result<Answer, Refused> = Ok(Answer::Set { stored: true, old: None });
+use kv::ask::{Answer, Ask, Description, Keys, Lifetime, Old, Range, Refused, Told, Value};
+use kv::blocks::Request;
+use kv::{Create, OpenError, Options, Secret, Sync, VolumeShape, create, open};
+use rig::{Memory, Rig, STORED, bytes, narrow, set};
 
 /// K-08, and what the paper's store lacked: deletion, values of any size, a restart.
 #[test]
@@ -355,7 +245,7 @@ fn a_lost_segment_puts_in_doubt_what_is_older() {
 
 #[test]
 fn what_is_no_store_is_not_opened() {
-    let mut memory = Memory { bytes: vec![0; 1 << 20], writes_fail: false };
+    let mut memory = Memory::new(1 << 20);
     let opened = open(&mut memory, 1 << 20, Options::default());
     assert!(matches!(opened.err(), Some(OpenError::Header(_))));
     assert!(matches!(open(&mut memory, 0, Options::default()).err(), Some(OpenError::Header(_))));

@@ -5,7 +5,7 @@ use super::operation::{Operation, Phase, Want};
 use super::{Course, Store, Sync};
 use crate::ask::{Answer, Bytes, Description, Lifetime, Old, Refused, Value, When};
 use crate::cache::Meta;
-use crate::layout::{Kind, MANIFEST_BYTES, Manifest, record_bytes};
+use crate::layout::{Kind, MANIFEST_BYTES, Manifest, Place, record_bytes};
 use crate::log::{FRONT, New, Wait};
 use crate::numbers::{narrow, wide};
 use crate::planted::{Planted, planted};
@@ -79,8 +79,9 @@ impl Store {
             return self.refuse(id, &operation, Refused::ReadOnly);
         }
         // Compaction may have moved the record while this waited.
-        let moved = |meta: Meta| !self.index.contains(operation.hash.main, payload(meta.address));
-        if operation.current.is_some_and(moved) {
+        let moved = |address: u64| !self.index.contains(operation.hash.main, payload(address));
+        let all_damaged = || operation.damaged.iter().copied();
+        if operation.current.map(|meta| meta.address).into_iter().chain(all_damaged()).any(moved) {
             operation.restarts += 1;
             return self.look_up(id, operation);
         }
@@ -199,6 +200,9 @@ impl Store {
         let (hash, entry) = (operation.hash.main, payload(new.address));
         let class = class_of(new.address, new.taken_bytes);
         let counted = |meta: &Meta| matches!(meta.kind, Kind::Value | Kind::Large);
+        for address in operation.damaged.drain(..) {
+            self.outlived.note(Place { sequence: self.sequence_at(address), address }, operation.hash);
+        }
         match operation.current {
             Some(old) => {
                 let there = self.index.replace(hash, payload(old.address), entry, class);

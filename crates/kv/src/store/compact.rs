@@ -210,7 +210,7 @@ impl Store {
         let mut moved = 0;
         while let Some(entry) = victim.entries.get(victim.at).copied() {
             let address = slot_start + entry.offset_bytes();
-            if !self.counts(&entry, address) {
+            if !self.counts(&entry, address) || self.let_go_unread(victim.slot, &entry, address) {
                 victim.at += 1;
                 continue;
             }
@@ -257,7 +257,7 @@ impl Store {
             if place + entry.taken_bytes() > limit {
                 break;
             }
-            if self.counts(entry, place) {
+            if self.counts(entry, place) && !self.goes_unread(entry, place) {
                 end = place + entry.taken_bytes();
             }
         }
@@ -294,6 +294,14 @@ impl Store {
             self.slots.stick(victim.slot);
             return Ok(());
         };
+        if self.is_outlived(entry, address) {
+            let owned = if head.kind == Kind::Large { Manifest::decode(value).ok() } else { None };
+            self.let_go(victim.slot, entry, address, head.kind);
+            if let Some(manifest) = owned {
+                self.drop_parts(manifest.id, manifest.value_bytes);
+            }
+            return Ok(());
+        }
         let over = head.until_ms != 0 && head.until_ms <= self.marks.now_ms;
         if over && matches!(head.kind, Kind::Value | Kind::Large) {
             return self.bury(victim, entry, address, &head, key, value);
@@ -318,6 +326,30 @@ impl Store {
             owns,
         };
         self.copy(victim.slot, entry, address, &new)
+    }
+
+    /// Whether the record of a line is out of date although the index names it.
+    fn is_outlived(&self, entry: &Entry, address: u64) -> bool {
+        self.outlived.has(Place { sequence: self.sequence_at(address), address }, entry.hash)
+    }
+
+    /// Whether a record that is out of date need not be read: it is not known to own parts.
+    fn goes_unread(&self, entry: &Entry, address: u64) -> bool {
+        matches!(entry.kind, Some(Kind::Value | Kind::Tombstone)) && self.is_outlived(entry, address)
+    }
+
+    /// Lets go of a record that is out of date and need not be read. False: it is none.
+    fn let_go_unread(&mut self, slot: usize, entry: &Entry, address: u64) -> bool {
+        let Some(kind) = entry.kind.filter(|_| self.goes_unread(entry, address)) else { return false };
+        self.let_go(slot, entry, address, kind);
+        true
+    }
+
+    /// A record that is out of date leaves the index. What is known of its key is of the newer one.
+    fn let_go(&mut self, slot: usize, entry: &Entry, address: u64, kind: Kind) {
+        self.index.remove(entry.hash.main, payload(address));
+        self.slots.dies(slot, kind, entry.taken_bytes());
+        self.marks.key_count -= u64::from(kind != Kind::Tombstone);
     }
 
     /// Appends the copy of a record and makes it the one that counts.

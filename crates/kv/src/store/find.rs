@@ -123,7 +123,7 @@ impl Store {
             candidates: Candidates::default(),
             at: 0,
             restarts: 0,
-            damaged: None,
+            damaged: Vec::new(),
             current: None,
             loading: Loading::default(),
             loading_bytes: 0,
@@ -188,7 +188,7 @@ impl Store {
     /// Searches the newest record of the key.
     pub(super) fn look_up(&mut self, id: u32, mut operation: Box<Operation>) {
         operation.loaded = None;
-        operation.damaged = None;
+        operation.damaged.clear();
         operation.current = self.cache.get(operation.hash.main, &operation.key);
         if operation.current.is_some() {
             return self.found(id, operation, None);
@@ -196,6 +196,16 @@ impl Store {
         operation.candidates = self.index.candidates(operation.hash.main);
         operation.at = 0;
         self.next_candidate(id, operation);
+    }
+
+    /// Searches anew what has moved meanwhile. Whoever has no luck for long is refused: what is not found
+    /// where it was is not known to be absent.
+    fn look_up_again(&mut self, id: u32, mut operation: Box<Operation>) {
+        if operation.restarts >= RESTARTS_MAX {
+            return self.refuse(id, &operation, Refused::Busy);
+        }
+        operation.restarts += 1;
+        self.look_up(id, operation);
     }
 
     /// What a GET is told whose record is kept, if nobody works on the key: it waits for nothing, and asks
@@ -207,7 +217,11 @@ impl Store {
         let candidates = self.index.candidates(hash.main);
         for candidate in (0..).map_while(|at| candidates.get(at)) {
             let address = candidate.payload * UNIT_BYTES;
-            let Some(record) = self.kept.get(address, self.sequence_at(address)) else { continue };
+            let place = Place { sequence: self.sequence_at(address), address };
+            let Some(record) = self.kept.get(address, place.sequence) else { continue };
+            if self.outlived.has(place, hash) {
+                continue;
+            }
             let Ok((head, found)) = Head::decode_verified(record) else { continue };
             if found != key || head.kind != Kind::Value {
                 continue;
@@ -224,22 +238,30 @@ impl Store {
     fn next_candidate(&mut self, id: u32, mut operation: Box<Operation>) {
         loop {
             let Some(candidate) = operation.candidates.get(operation.at) else {
-                // What cannot be read stays beside what is written now, which is newer: after a restart it
-                // alone counts.
-                if let Some(address) = operation.damaged.filter(|_| !self.goes_without_before(&operation)) {
+                // What cannot be read stays beside what is written now, and is noted as outlived.
+                let damaged = operation.damaged.first().copied();
+                if let Some(address) = damaged.filter(|_| !self.goes_without_before(&operation)) {
                     let what = format!("the record at byte {address} cannot be read as what it should be");
                     self.figures.damaged_count += 1;
                     return self.refuse(id, &operation, Refused::Damaged { what: what.into() });
                 }
                 return self.found(id, operation, None);
             };
+            // It may have moved while the one before it was read.
+            if operation.at > 0 && !self.index.contains(operation.hash.main, candidate.payload) {
+                return self.look_up_again(id, operation);
+            }
             let address = candidate.payload * UNIT_BYTES;
             let place = Place { sequence: self.sequence_at(address), address };
+            if self.outlived.has(place, operation.hash) {
+                operation.at += 1;
+                continue;
+            }
             if let Some(bytes) = self.in_memory(place) {
                 match meta_of(bytes, place, &operation.key) {
                     Ok(Some(meta)) => return self.matched(id, operation, meta, None),
                     Ok(None) => {}
-                    Err(_) => operation.damaged = Some(address),
+                    Err(_) => operation.damaged.push(address),
                 }
                 operation.at += 1;
                 continue;
@@ -283,14 +305,13 @@ impl Store {
         let place = Place { sequence: self.sequence_at(address), address };
         let meta = bytes.map_or(Err(Malformed::Magic), |bytes| meta_of(bytes, place, &operation.key));
         // What compaction moved while it was read is searched again.
-        if !self.index.contains(operation.hash.main, payload(address)) && operation.restarts < RESTARTS_MAX {
-            operation.restarts += 1;
-            return self.look_up(id, operation);
+        if !self.index.contains(operation.hash.main, payload(address)) {
+            return self.look_up_again(id, operation);
         }
         match meta {
             Ok(Some(meta)) => return self.matched(id, operation, meta, bytes),
             Ok(None) => {}
-            Err(_) => operation.damaged = Some(address),
+            Err(_) => operation.damaged.push(address),
         }
         operation.at += 1;
         self.next_candidate(id, operation);

@@ -68,8 +68,8 @@ pub(super) struct Operation {
     pub(super) at: usize,
     /// How often the search began anew since something had moved.
     pub(super) restarts: u32,
-    /// A candidate that cannot be read.
-    pub(super) damaged: Option<u64>,
+    /// Candidates that cannot be read.
+    pub(super) damaged: Vec<u64>,
     /// The newest record of the key, also if it says that the key is deleted.
     pub(super) current: Option<Meta>,
     pub(super) loading: Loading,

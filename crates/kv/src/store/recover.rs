@@ -9,6 +9,7 @@ use super::compact::Compaction;
 use super::cycle::Cycles;
 use super::find::{class_of, payload};
 use super::options::Options;
+use super::outlived::Outlived;
 use super::reading::{READS_AT_A_TIME, read_all};
 use super::walk::{Walk, Wanted, walk};
 use super::{Course, Marks, Store, Traffic, Work};
@@ -579,6 +580,7 @@ fn build(found: Found, options: Options) -> Store {
         index: Cuckoo::new(),
         cache: Known::new(options.cache_keys),
         kept: Kept::new(options.kept_bytes),
+        outlived: Outlived::default(),
         parts: ByHash::default(),
         slots,
         log: Log::new(geometry, found.header.owner(), next, epoch),
