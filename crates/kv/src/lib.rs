@@ -20,6 +20,7 @@ pub mod ask;
 pub mod blocks;
 mod cache;
 mod cuckoo;
+pub mod decimal;
 pub mod fixed;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

@@ -62,6 +62,68 @@ fn asks_for_one_key_happen_in_their_order() {
     assert_eq!(told, [Ok(Answer::Value(None)), STORED, value(b"1"), STORED, value(b"2")]);
 }
 
+/// What reads and writes a key is one step: what is asked behind it finds it done, what came before is.
+#[test]
+fn what_is_added_and_appended_is_one_step() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    let add = |by| Ask::Add { key: bytes("k"), by };
+    let append = |tail: &[u8]| Ask::Append { key: bytes("k"), tail: Value::new(tail) };
+    let get = || Ask::Get { key: bytes("k"), range: Range::Whole, lifetime: None };
+    let delete = || Ask::Delete { key: bytes("k"), old: Old::Ignored };
+    let asks = vec![add(5), add(-7), delete(), append(b"1"), append(b"2"), add(1), Ask::Clear, get(), add(2)];
+    let told: Vec<Answer> = rig.ask_all(asks).into_iter().map(Result::unwrap).collect();
+    let deleted = Answer::Deleted { was_there: true, old: None };
+    let counted = [Answer::Sum(5), Answer::Sum(-2), deleted, Answer::Length(1), Answer::Length(2)];
+    assert_eq!(told[..5], counted);
+    assert_eq!(told[5..], [Answer::Sum(13), Answer::Done, Answer::Value(None), Answer::Sum(2)]);
+    rig.reopen();
+    assert_eq!(rig.get("k").as_deref(), Some(&b"2"[..]));
+    // What is no number, and what would be none.
+    for (value, refused) in [
+        (&b""[..], Refused::NotANumber),
+        (b"1x", Refused::NotANumber),
+        (&[b'1'; 30_000], Refused::NotANumber),
+        (i64::MAX.to_string().as_bytes(), Refused::Overflow),
+    ] {
+        assert_eq!(rig.set("k", value), STORED);
+        assert_eq!(rig.ask(add(1)), Err(refused));
+        assert_eq!(rig.get("k").as_deref(), Some(value));
+    }
+    let large = vec![7; 30_000];
+    assert_eq!(rig.set("k", &large), STORED);
+    assert_eq!(rig.ask(append(&[7; 20_000])), Ok(Answer::Length(50_000)));
+    rig.reopen();
+    assert_eq!(rig.get("k"), Some(vec![7; 50_000]));
+}
+
+#[test]
+fn what_is_added_to_lives_as_long_and_conditions_are_looked_at_in_the_same_step() {
+    use kv::ask::Condition::{IfLater, IfNone, IfSome, IfSooner};
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    let add = || Ask::Add { key: bytes("k"), by: 1 };
+    let live = |until_ms, conditions: &[_]| {
+        let conditions = conditions.to_vec();
+        Ask::LiveIf { key: bytes("k"), until_ms, conditions }
+    };
+    let whether = |stored| Ok(Answer::Set { stored, old: None });
+    let describe = || Ask::Describe { key: bytes("k") };
+    let until = |value_bytes, until_ms| Ok(Answer::Described(Some(Description { value_bytes, until_ms })));
+    assert_eq!(rig.ask(live(2000, &[IfNone])), whether(false), "there is no key");
+    assert_eq!(rig.set("k", b"9"), STORED);
+    assert_eq!(rig.ask(live(2000, &[IfSome])), whether(false));
+    assert_eq!(rig.ask(live(2000, &[IfNone])), whether(true));
+    assert_eq!(rig.ask(add()), Ok(Answer::Sum(10)));
+    assert_eq!(rig.ask(describe()), until(2, Some(2000)));
+    assert_eq!(rig.ask(live(1500, &[IfSome, IfLater])), whether(false));
+    assert_eq!(rig.ask(live(1500, &[IfSome, IfSooner])), whether(true));
+    assert_eq!(rig.ask(describe()), until(2, Some(1500)));
+    rig.now_ms = 1500;
+    assert_eq!(rig.ask(add()), Ok(Answer::Sum(1)));
+    assert_eq!(rig.ask(describe()), until(1, None));
+    assert_eq!(rig.ask(live(1400, &[IfNone])), whether(true));
+    assert_eq!((rig.get("k"), rig.ask(Ask::Count)), (None, Ok(Answer::Count(0))));
+}
+
 #[test]
 fn a_large_value_is_read_in_pieces_and_whole() {
     let mut rig = Rig::new(64 << 20, 1 << 20);

@@ -5,9 +5,10 @@
 //! answers leave in the order of the commands.
 //!
 //! # Invariants
-//! - Two commands about one key take effect in their order: the store keeps it for what is asked of it, no
-//!   command is begun while one before it has not asked all it has to, and a key on which a command works
-//!   in several steps is locked.
+//! - Two commands about one key take effect in their order: the store keeps it for what is asked of it, and
+//!   no command is begun while one before it has not asked all it has to.
+//! - What a command does with a key it asks of the store at once. Two questions, one after the other, would
+//!   undo what others do in between.
 //! - What a client holds is counted in the budget of all, and given back by [`Session::abandon`] at the
 //!   latest.
 
@@ -29,7 +30,7 @@ use std::collections::VecDeque;
 pub enum Wants {
     /// More bytes from the client.
     Bytes,
-    /// That the store answers, answers are sent, or a key is free. Call [`Session::receive`] again then.
+    /// That the store answers or answers are sent. Call [`Session::receive`] again then.
     Room,
     /// Nothing: no more input is looked at.
     Nothing,
@@ -65,8 +66,6 @@ pub struct Session {
     has_more: bool,
     /// Whether one of them stands alone.
     is_alone: bool,
-    /// Whether the next command is in the queue for a key.
-    is_queued: bool,
     output: Output,
     /// Bytes of answers that wait for those before them.
     kept_bytes: usize,
@@ -97,7 +96,6 @@ impl Session {
             first: 0,
             has_more: false,
             is_alone: false,
-            is_queued: false,
             output: Output::default(),
             kept_bytes: 0,
             counted_bytes: 0,
@@ -173,9 +171,6 @@ impl Session {
             State::Stepping(steps) => match steps.next(answer) {
                 Turn::Ask(ask) => start(asked, ask, cx),
                 Turn::End(outcome) => {
-                    if let Some(key) = steps.key() {
-                        cx.desk.unlock(key);
-                    }
                     self.kept_bytes += length_of(&outcome);
                     pending.state = State::Ended(outcome);
                 }
@@ -200,11 +195,6 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    /// Its turn for a key has come.
-    pub(crate) fn leave_queue(&mut self) {
-        self.is_queued = false;
     }
 
     /// The first `count_bytes` of the output were sent.
@@ -245,13 +235,7 @@ impl Session {
         let held = self.parser.reset();
         cx.desk.budget.give(held + self.held_bytes + self.counted_bytes);
         (self.held_bytes, self.counted_bytes) = (0, 0);
-        for pending in self.pending.drain(..) {
-            if let State::Stepping(steps) = &pending.state
-                && let Some(key) = steps.key()
-            {
-                cx.desk.unlock(key);
-            }
-        }
+        self.pending.clear();
         self.ends = true;
         cx.desk.farewell(self.id);
     }
@@ -368,15 +352,6 @@ impl Session {
         if order == Order::Alone && !self.pending.is_empty() {
             return Begun::Later;
         }
-        if cx.desk.has_locks()
-            && let Some(key) = first_of(spec, &arguments, |key| cx.desk.is_locked(key))
-        {
-            if !std::mem::replace(&mut self.is_queued, true) {
-                cx.desk.wait_for(key, self.id);
-            }
-            return Begun::Later;
-        }
-        self.is_queued = false;
         let held_bytes = (0..arguments.count()).map(|index| arguments.length(index)).sum();
         let now_ms = cx.desk.now_ms;
         match plan(&mut Call { arguments, spec, now_ms }) {
@@ -407,9 +382,6 @@ impl Session {
             }
             Plan::Steps(mut steps) => {
                 bound(&mut steps, cx.desk.limits.keys_answer_bytes_max);
-                if let Some(key) = steps.key() {
-                    cx.desk.lock(key);
-                }
                 start(asked, steps.first(), cx);
                 State::Stepping(steps)
             }
@@ -453,6 +425,8 @@ impl Session {
                 Answer::Set { .. }
                 | Answer::Described(_)
                 | Answer::Deleted { .. }
+                | Answer::Sum(_)
+                | Answer::Length(_)
                 | Answer::Scanned { .. }
                 | Answer::Count(_)
                 | Answer::Done,
@@ -575,16 +549,6 @@ fn kind_of(spec: &Spec) -> Option<Command> {
     } else {
         matches!(spec.run, Run::Store(..)).then_some(Command::Flush)
     }
-}
-
-/// The first of a command's keys that is like this.
-fn first_of<'a>(spec: &Spec, arguments: &Arguments<'a>, is: impl Fn(&[u8]) -> bool) -> Option<&'a [u8]> {
-    let at = |place: i64| usize::try_from(place).ok();
-    let last = if spec.keys.1 < 0 { arguments.count().checked_sub(1) } else { at(spec.keys.1) };
-    let (Some(first @ 1..), Some(last), Some(step @ 1..)) = (at(spec.keys.0), last, at(spec.keys.2)) else {
-        return None;
-    };
-    (first..=last).step_by(step).filter_map(|index| arguments.get(index)).find(|key| is(key))
 }
 
 fn quoted(word: &[u8]) -> String {

@@ -3,7 +3,10 @@
 use super::find::{class_of, payload};
 use super::operation::{Operation, Phase, Want};
 use super::{Course, Store, Sync};
-use crate::ask::{Answer, Bytes, Description, Lifetime, Old, Refused, Value, When};
+use crate::ask::{
+    Answer, Bytes, Condition, Description, Lifetime, NUMBER_BYTES_MAX, Old, Refused, VALUE_BYTES_MAX, Value,
+    When, sum,
+};
 use crate::cache::Meta;
 use crate::layout::{Kind, MANIFEST_BYTES, Manifest, Place, record_bytes};
 use crate::log::{FRONT, New, Wait};
@@ -27,10 +30,68 @@ fn until(lifetime: Lifetime, before: Option<&Meta>) -> u64 {
     }
 }
 
+/// The lifetime that a value gets which stays.
+fn renewed(want: &Want) -> Lifetime {
+    match want {
+        Want::Live { lifetime } | Want::Get { lifetime: Some(lifetime), .. } => *lifetime,
+        Want::LiveIf { until_ms, .. } => Lifetime::UntilMs(*until_ms),
+        Want::Set { .. }
+        | Want::Get { lifetime: None, .. }
+        | Want::Describe
+        | Want::Delete { .. }
+        | Want::Add { .. }
+        | Want::Append { .. } => Lifetime::AsBefore,
+    }
+}
+
+/// Makes a value to be set of what is added or put behind what is there. The key is held: until that is set
+/// nobody changes it.
+fn compose(operation: &mut Operation, there: Option<Meta>) -> Result<(), Refused> {
+    let (value, gives) = match &operation.want {
+        Want::Add { .. } if there.is_some_and(|meta| meta.value_bytes > NUMBER_BYTES_MAX) => {
+            return Err(Refused::NotANumber);
+        }
+        Want::Add { by } => {
+            let sum = sum(operation.loaded.take().as_ref(), *by)?;
+            (Value::new(sum.to_string().as_bytes()), Answer::Sum(sum))
+        }
+        Want::Append { tail } => {
+            let mut value = operation.loaded.take().unwrap_or_default();
+            tail.parts().iter().for_each(|part| value.push(part.clone()));
+            let value_bytes = value.len();
+            if value_bytes > VALUE_BYTES_MAX {
+                return Err(Refused::TooLarge { value_bytes, limit_bytes: VALUE_BYTES_MAX });
+            }
+            (value, Answer::Length(value_bytes))
+        }
+        Want::Set { .. }
+        | Want::Get { .. }
+        | Want::Describe
+        | Want::Delete { .. }
+        | Want::Live { .. }
+        | Want::LiveIf { .. } => return Ok(()),
+    };
+    // Not as before: should its time be up meanwhile, it is up for the sum as well.
+    let lifetime = match there.map_or(0, |meta| meta.until_ms) {
+        0 => Lifetime::Forever,
+        until_ms => Lifetime::UntilMs(until_ms),
+    };
+    operation.want = Want::Set { value, when: When::Always, lifetime, old: Old::Ignored };
+    operation.gives = Some(gives);
+    Ok(())
+}
+
 impl Store {
     /// Does what was asked, now that what is there is known.
     pub(super) fn execute(&mut self, id: u32, mut operation: Box<Operation>) {
         let there = operation.current.filter(|meta| self.is_there(meta));
+        if let Err(refused) = compose(&mut operation, there) {
+            return self.refuse(id, &operation, refused);
+        }
+        let holds = |meta: Meta, until_ms: u64, conditions: &[Condition]| {
+            let now = (meta.until_ms != 0).then_some(meta.until_ms);
+            conditions.iter().all(|condition| condition.holds(now, until_ms))
+        };
         let old = |operation: &mut Operation, wanted: Old| match wanted {
             Old::Wanted => operation.loaded.take(),
             Old::Ignored => None,
@@ -40,6 +101,11 @@ impl Store {
             Want::Get { lifetime: None, .. } => self.value_answer(&mut operation, there),
             Want::Get { .. } if there.is_none() => Answer::Value(None),
             Want::Live { .. } if there.is_none() => Answer::Described(None),
+            Want::LiveIf { until_ms, conditions }
+                if !there.is_some_and(|meta| holds(meta, *until_ms, conditions)) =>
+            {
+                Answer::Set { stored: false, old: None }
+            }
             Want::Delete { .. } if there.is_none() => Answer::Deleted { was_there: false, old: None },
             Want::Set { when, old: wanted, .. }
                 if *when == When::IfAbsent && there.is_some()
@@ -50,9 +116,13 @@ impl Store {
                 operation.storing = None;
                 Answer::Set { stored: false, old: old(&mut operation, wanted) }
             }
-            Want::Get { .. } | Want::Live { .. } | Want::Delete { .. } | Want::Set { .. } => {
-                return self.change(id, operation, there);
-            }
+            Want::Get { .. }
+            | Want::Live { .. }
+            | Want::LiveIf { .. }
+            | Want::Delete { .. }
+            | Want::Set { .. }
+            | Want::Add { .. }
+            | Want::Append { .. } => return self.change(id, operation, there),
         };
         self.leave(id, &operation);
         self.tell(operation.tag, Ok(answer));
@@ -118,7 +188,13 @@ impl Store {
             Want::Set { value, .. } => (cost(record_bytes(key_bytes, narrow(value.len()))), old),
             Want::Delete { .. } if planted(Planted::FullForGood) => (cost(record_bytes(key_bytes, 0)), 0),
             // What these write is not larger than what it replaces.
-            Want::Delete { .. } | Want::Live { .. } | Want::Get { .. } | Want::Describe => return Ok(()),
+            Want::Delete { .. }
+            | Want::Live { .. }
+            | Want::LiveIf { .. }
+            | Want::Get { .. }
+            | Want::Describe
+            | Want::Add { .. }
+            | Want::Append { .. } => return Ok(()),
         };
         let taken = self.slots.live_bytes() + self.marks.promised_bytes;
         let free_bytes = self.slots.capacity_bytes().saturating_sub(taken);
@@ -151,6 +227,9 @@ impl Store {
         let (kind, value, lifetime, owns): (Kind, &[u8], Lifetime, Option<(u64, u64)>) = match &operation.want
         {
             Want::Delete { .. } | Want::Describe => (Kind::Tombstone, &[], Lifetime::Forever, None),
+            Want::LiveIf { until_ms, .. } if *until_ms <= self.marks.now_ms => {
+                (Kind::Tombstone, &[], Lifetime::Forever, None)
+            }
             Want::Set { value, lifetime, .. } => match (&operation.storing, value.parts()) {
                 (Some(storing), _) => (Kind::Large, &[], *lifetime, Some((storing.id, value.len()))),
                 (None, []) => (Kind::Value, &[], *lifetime, None),
@@ -160,14 +239,17 @@ impl Store {
                     (Kind::Value, &flat, *lifetime, None)
                 }
             },
-            Want::Live { lifetime } | Want::Get { lifetime: Some(lifetime), .. } => match stays {
-                Some(stays) => (Kind::Large, &[], *lifetime, Some(stays)),
+            Want::Live { .. }
+            | Want::LiveIf { .. }
+            | Want::Get { .. }
+            | Want::Add { .. }
+            | Want::Append { .. } => match stays {
+                Some(stays) => (Kind::Large, &[], renewed(&operation.want), Some(stays)),
                 None => {
                     flat = operation.loaded.as_ref().map(Value::to_vec).unwrap_or_default();
-                    (Kind::Value, &flat, *lifetime, None)
+                    (Kind::Value, &flat, renewed(&operation.want), None)
                 }
             },
-            Want::Get { lifetime: None, .. } => (Kind::Value, &flat, Lifetime::AsBefore, None),
         };
         let value = match owns {
             Some((id, value_bytes)) => {
@@ -232,9 +314,13 @@ impl Store {
     fn changed(&mut self, id: u32, mut operation: Box<Operation>, there: Option<Meta>) {
         let mut old = |wanted: Old| operation.loaded.take().filter(|_| wanted == Old::Wanted);
         let answer = match operation.want {
+            Want::Set { .. } if operation.gives.is_some() => operation.gives.take().unwrap_or(Answer::Done),
+            Want::LiveIf { .. } => Answer::Set { stored: true, old: None },
             Want::Set { old: wanted, .. } => Answer::Set { stored: true, old: old(wanted) },
             Want::Delete { old: wanted } => Answer::Deleted { was_there: true, old: old(wanted) },
-            Want::Live { .. } | Want::Describe => Answer::Described(there.as_ref().map(description)),
+            Want::Live { .. } | Want::Describe | Want::Add { .. } | Want::Append { .. } => {
+                Answer::Described(there.as_ref().map(description))
+            }
             Want::Get { .. } => self.value_answer(&mut operation, there),
         };
         self.leave(id, &operation);

@@ -3,7 +3,7 @@
 use super::ahead::AHEAD;
 use super::operation::{Loading, Operation, Phase, Want};
 use super::{Course, Flight, HeldBack, Store};
-use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Range, Refused, VALUE_BYTES_MAX, Value};
+use crate::ask::{Answer, Ask, KEY_BYTES_MAX, NUMBER_BYTES_MAX, Range, Refused, VALUE_BYTES_MAX, Value};
 use crate::blocks::BLOCK_BYTES;
 use crate::cache::Meta;
 use crate::cuckoo::Candidates;
@@ -81,6 +81,11 @@ impl Store {
             Ask::Describe { key } => self.begin(tag, (key, hash), Want::Describe),
             Ask::Delete { key, old } => self.begin(tag, (key, hash), Want::Delete { old }),
             Ask::Live { key, lifetime } => self.begin(tag, (key, hash), Want::Live { lifetime }),
+            Ask::LiveIf { key, until_ms, conditions } => {
+                self.begin(tag, (key, hash), Want::LiveIf { until_ms, conditions });
+            }
+            Ask::Add { key, by } => self.begin(tag, (key, hash), Want::Add { by }),
+            Ask::Append { key, tail } => self.begin(tag, (key, hash), Want::Append { tail }),
         }
     }
 
@@ -129,6 +134,7 @@ impl Store {
             loading_bytes: 0,
             loaded: None,
             storing: None,
+            gives: None,
             promised_bytes: 0,
         });
         let mode = operation.mode();
@@ -338,7 +344,10 @@ impl Store {
             return self.refuse(id, &operation, Refused::Damaged { what: what.into() });
         }
         let there = operation.current.is_some_and(|meta| self.is_there(&meta));
-        if there && operation.needs_value() {
+        let is_too_long = |meta: Meta| meta.value_bytes > NUMBER_BYTES_MAX;
+        let is_no_number =
+            matches!(operation.want, Want::Add { .. }) && operation.current.is_some_and(is_too_long);
+        if there && operation.needs_value() && !is_no_number {
             return self.load(id, operation, bytes);
         }
         operation.loaded = None;
@@ -352,7 +361,13 @@ impl Store {
             Want::Set { when, lifetime, old, .. } => {
                 *when == When::Always && *lifetime != Lifetime::AsBefore && *old == Old::Ignored
             }
-            Want::Get { .. } | Want::Describe | Want::Delete { .. } | Want::Live { .. } => false,
+            Want::Get { .. }
+            | Want::Describe
+            | Want::Delete { .. }
+            | Want::Live { .. }
+            | Want::LiveIf { .. }
+            | Want::Add { .. }
+            | Want::Append { .. } => false,
         }
     }
 }

@@ -36,8 +36,12 @@ impl Store {
         match &operation.want {
             Want::Get { range, .. } => range.within(value_bytes),
             // A large value stays where it is when its lifetime changes.
-            Want::Live { .. } => (0, 0),
-            Want::Set { .. } | Want::Delete { .. } | Want::Describe => (0, value_bytes),
+            Want::Live { .. } | Want::LiveIf { .. } => (0, 0),
+            Want::Set { .. }
+            | Want::Delete { .. }
+            | Want::Describe
+            | Want::Add { .. }
+            | Want::Append { .. } => (0, value_bytes),
         }
     }
 

@@ -39,6 +39,9 @@ impl Keys for Unordered {
             Ask::Get { .. } => "get",
             Ask::Describe { .. } => "describe",
             Ask::Delete { .. } => "delete",
+            Ask::Add { .. } => "add",
+            Ask::Append { .. } => "append",
+            Ask::LiveIf { .. } => "live if",
             Ask::Live { .. } => "live",
             Ask::Scan { .. } => "scan",
             Ask::Count => "count",
@@ -155,14 +158,6 @@ impl World {
         self.keys.drive(self.desk.now_ms, &mut told);
         for Told { tag, answer } in told {
             self.deliver(tag, answer);
-        }
-        while let Some((index, key)) = self.desk.next_ready() {
-            let index = usize::try_from(index).unwrap();
-            self.clients[index].session.leave_queue();
-            if self.clients[index].wants == Wants::Room {
-                self.feed(index);
-            }
-            self.desk.pass_on(&key);
         }
         for index in 0..self.clients.len() {
             self.take_output(index);
