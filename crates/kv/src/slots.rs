@@ -6,6 +6,9 @@ use std::collections::VecDeque;
 
 /// Slots that only compaction may take: it needs one to free others.
 const RESERVED: usize = 2;
+/// Half of the time after which a segment that could not be read is tried again, and how often that doubles.
+const RETRY_MS: u64 = 1000;
+const RETRY_DOUBLINGS: u32 = 10;
 /// Slots beyond those that records may fill.
 const SPARE: u64 = 4;
 
@@ -37,8 +40,23 @@ pub(crate) struct Slot {
     pub(crate) tombstone_bytes: u64,
     /// The lowest number of a record that has a value, whether it counts or not.
     pub(crate) oldest_seq: u64,
-    /// Something that counts in it cannot be read, so it is never emptied.
+    /// Something that counts in it could not be read, so it was not emptied.
     pub(crate) stuck: bool,
+    /// How often that was so, and when it may be tried again.
+    tries: u32,
+    retry_ms: u64,
+}
+
+impl Slot {
+    /// Whether compaction may take it.
+    pub(crate) fn is_worth_a_try(&self, now_ms: u64) -> bool {
+        self.used == Use::Closed && (!self.stuck || self.retry_ms <= now_ms)
+    }
+
+    /// Whether it was not emptied before.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.tries > 0
+    }
 }
 
 const FREE: Slot = Slot {
@@ -48,6 +66,8 @@ const FREE: Slot = Slot {
     tombstone_bytes: 0,
     oldest_seq: u64::MAX,
     stuck: false,
+    tries: 0,
+    retry_ms: 0,
 };
 
 /// All slots.
@@ -150,9 +170,21 @@ impl Slots {
         self.emptied_count += usize::from(used == Use::Emptied);
     }
 
-    pub(crate) fn stick(&mut self, slot: usize) {
-        self.useless_count += usize::from(!self.all[slot].stuck);
-        self.all[slot].stuck = true;
+    /// A segment cannot be emptied now. What could not be read may be read later, so it is tried again: after
+    /// two seconds at first, at last every 17 minutes.
+    pub(crate) fn stick(&mut self, slot: usize, now_ms: u64) {
+        let slot = &mut self.all[slot];
+        if !slot.stuck {
+            slot.stuck = true;
+            slot.tries += 1;
+            slot.retry_ms = now_ms.saturating_add(RETRY_MS << slot.tries.min(RETRY_DOUBLINGS));
+            self.useless_count += 1;
+        }
+    }
+
+    /// A segment is tried again.
+    pub(crate) fn unstick(&mut self, slot: usize) {
+        self.useless_count -= usize::from(std::mem::take(&mut self.all[slot].stuck));
     }
 
     /// A slot that a durable table calls free.
@@ -197,7 +229,7 @@ impl Slots {
         for slot in &mut self.all {
             slot.live_bytes = 0;
             slot.tombstone_bytes = 0;
-            slot.stuck = false;
+            (slot.stuck, slot.tries) = (false, 0);
             if matches!(slot.used, Use::Closed | Use::Lost) {
                 slot.used = Use::Emptied;
             }

@@ -153,3 +153,24 @@ fn a_read_that_fails_while_a_store_is_opened_takes_nothing_back() {
         assert_eq!(rig.store.figures().key_count, OTHERS + 1, "{fault}");
     }
 }
+
+/// A segment that compaction could not read counts as useless until it can.
+#[test]
+fn a_segment_that_could_not_be_read_is_emptied_later() {
+    let mut rig = rig();
+    rig.options.cache_keys = 1000;
+    rig.reopen();
+    others(&mut rig, 2 * OTHERS);
+    let capacity = rig.store.figures().capacity_bytes;
+    rig.memory.reads_fail = true;
+    for number in 0.. {
+        assert_eq!(rig.set(&format!("other {}", number % OTHERS), &[3; 5000]), STORED);
+        if rig.store.figures().capacity_bytes < capacity {
+            break;
+        }
+    }
+    rig.memory.reads_fail = false;
+    rig.now_ms += 3_600_000;
+    others(&mut rig, 4 * OTHERS);
+    assert_eq!(rig.store.figures().capacity_bytes, capacity);
+}

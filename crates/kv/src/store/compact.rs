@@ -88,6 +88,7 @@ impl Store {
             State::Idle => {
                 if let Some(slot) = self.choose_victim() {
                     self.compaction.victim_count += 1;
+                    self.slots.unstick(slot);
                     self.read_summary(slot, summary_bytes(LINES_AT_FIRST));
                 }
             }
@@ -104,7 +105,7 @@ impl Store {
         if !short_of_slots && !many_tombstones {
             return None;
         }
-        let closed = || self.slots.all().filter(|(_, slot)| slot.used == Use::Closed && !slot.stuck);
+        let closed = || self.slots.all().filter(|(_, slot)| slot.is_worth_a_try(self.marks.now_ms));
         if many_tombstones && self.slots.free_count() > 1 {
             // In turn: values that keep tombstones from going, and those that hold most tombstones.
             let victim = match self.compaction.victim_count % 3 {
@@ -158,10 +159,10 @@ impl Store {
         }
     }
 
-    /// A segment that cannot be read as a whole stays as it is.
+    /// A segment that cannot be read as a whole stays as it is, for now.
     fn give_up_victim(&mut self, slot: usize) {
-        self.figures.damaged_count += 1;
-        self.slots.stick(slot);
+        self.figures.damaged_count += u64::from(!self.slots.get(slot).has_failed());
+        self.slots.stick(slot, self.marks.now_ms);
         self.compaction.give_up();
     }
 
@@ -238,7 +239,7 @@ impl Store {
         }
         let slot = self.slots.get(victim.slot);
         if slot.stuck || slot.live_bytes > 0 {
-            self.slots.stick(victim.slot);
+            self.slots.stick(victim.slot, self.marks.now_ms);
         } else if planted(Planted::ReuseBeforeTable) {
             self.slots.release(victim.slot);
         } else {
@@ -263,7 +264,7 @@ impl Store {
         }
         if end == address {
             // The line says more than a record can have.
-            self.slots.stick(victim.slot);
+            self.slots.stick(victim.slot, self.marks.now_ms);
             victim.at += 1;
             self.compaction.state = State::Moving(victim);
             return;
@@ -291,7 +292,7 @@ impl Store {
             });
         let Some((head, key, value)) = verified else {
             self.figures.damaged_count += 1;
-            self.slots.stick(victim.slot);
+            self.slots.stick(victim.slot, self.marks.now_ms);
             return Ok(());
         };
         if self.is_outlived(entry, address) {

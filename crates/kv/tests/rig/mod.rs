@@ -10,6 +10,7 @@ use kv::{Create, Options, Secret, Store, VolumeShape, create, open};
 pub struct Memory {
     pub bytes: Vec<u8>,
     pub writes_fail: bool,
+    pub reads_fail: bool,
     /// Reads that touch this byte fail.
     pub unreadable: Option<usize>,
     /// Reads that are done before one fails, once.
@@ -23,6 +24,7 @@ impl Memory {
         Self {
             bytes: vec![0; size_bytes],
             writes_fail: false,
+            reads_fail: false,
             unreadable: None,
             reads_before_fault: None,
             read_count: 0,
@@ -33,7 +35,7 @@ impl Memory {
         self.read_count += 1;
         let is_its_turn = self.reads_before_fault == Some(0);
         self.reads_before_fault = self.reads_before_fault.and_then(|left| left.checked_sub(1));
-        is_its_turn || self.unreadable.is_some_and(|bad| (at..at + length).contains(&bad))
+        self.reads_fail || is_its_turn || self.unreadable.is_some_and(|bad| (at..at + length).contains(&bad))
     }
 }
 
