@@ -4,7 +4,7 @@ use crate::layout::{ENTRY_BYTES, Entry, Geometry, Kind};
 use crate::numbers::wide;
 use std::collections::VecDeque;
 
-/// Slots that only compaction may take: it needs one to free others.
+/// Slots that only compaction, which needs one to free others, and a clear may take.
 const RESERVED: usize = 2;
 /// Half of the time after which a segment that could not be read is tried again, and how often that doubles.
 const RETRY_MS: u64 = 1000;
@@ -133,8 +133,8 @@ impl Slots {
     }
 
     /// Takes a free slot for a segment.
-    pub(crate) fn open(&mut self, sequence: u64, for_compaction: bool) -> Option<usize> {
-        if !for_compaction && self.free.len() <= RESERVED {
+    pub(crate) fn open(&mut self, sequence: u64, takes_reserve: bool) -> Option<usize> {
+        if !takes_reserve && self.free.len() <= RESERVED {
             return None;
         }
         let slot = self.free.pop_front()?;

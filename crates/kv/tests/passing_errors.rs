@@ -174,3 +174,25 @@ fn a_segment_that_could_not_be_read_is_emptied_later() {
     others(&mut rig, 4 * OTHERS);
     assert_eq!(rig.store.figures().capacity_bytes, capacity);
 }
+
+/// Nothing can be compacted, and all slots that clients may take are taken.
+#[test]
+fn a_store_without_any_room_is_cleared() {
+    let mut rig = rig();
+    rig.options.cache_keys = 1000;
+    rig.reopen();
+    others(&mut rig, 2 * OTHERS);
+    rig.memory.reads_fail = true;
+    let refused = (0..10_000)
+        .map(|number| rig.set(&format!("other {}", number % OTHERS), &[3; 5000]))
+        .find(|told| *told != STORED);
+    assert!(matches!(refused, Some(Err(Refused::NoSpace { .. }))), "{refused:?}");
+    assert_eq!(rig.ask(Ask::Clear), Ok(Answer::Done));
+    assert_eq!(rig.ask(Ask::Count), Ok(Answer::Count(0)));
+    assert_eq!(rig.set("key", b"new"), STORED);
+    rig.memory.reads_fail = false;
+    rig.reopen();
+    assert_eq!(rig.get("key").as_deref(), Some(&b"new"[..]));
+    assert_eq!(rig.ask(Ask::Count), Ok(Answer::Count(1)));
+    others(&mut rig, 2 * OTHERS);
+}

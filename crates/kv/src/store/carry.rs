@@ -4,9 +4,10 @@ use super::find::{class_of, payload};
 use super::operation::{Operation, Phase, Want};
 use super::{Course, Store, Sync};
 use crate::ask::{
-    Answer, Bytes, Condition, Description, Lifetime, NUMBER_BYTES_MAX, Old, Refused, VALUE_BYTES_MAX, Value,
-    When, sum,
+    Answer, Ask, Bytes, Condition, Description, Lifetime, NUMBER_BYTES_MAX, Old, Refused, VALUE_BYTES_MAX,
+    Value, When, sum,
 };
+use crate::blocks::BLOCK_BYTES;
 use crate::cache::Meta;
 use crate::layout::{Kind, MANIFEST_BYTES, Manifest, Place, record_bytes};
 use crate::log::{FRONT, New, Wait};
@@ -347,6 +348,15 @@ impl Store {
         }
     }
 
+    /// Refuses a clear that finds no room even for itself.
+    fn refuse_clear(&mut self) {
+        let waits = self.work.held_back.front().is_some_and(|held| held.ask == Ask::Clear);
+        if waits && self.work.count == 0 && self.course != Course::Failed && self.choose_victim().is_none() {
+            let Some(held) = self.work.held_back.pop_front() else { return };
+            self.tell(held.tag, Err(Refused::NoSpace { needed_bytes: wide(BLOCK_BYTES), free_bytes: 0 }));
+        }
+    }
+
     /// Refuses what waits for room that nothing under way can make.
     pub(super) fn refuse_hopeless(&mut self) {
         let failed = self.course == Course::Failed;
@@ -354,7 +364,7 @@ impl Store {
         if !failed && !at_rest {
             return;
         }
-        let Some(id) = self.work.stalled.pop_front() else { return };
+        let Some(id) = self.work.stalled.pop_front() else { return self.refuse_clear() };
         let Some(operation) = self.take_operation(id) else { return };
         let refused = if failed {
             Refused::ReadOnly

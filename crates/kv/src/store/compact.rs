@@ -98,7 +98,7 @@ impl Store {
     }
 
     /// The segment that is worth most to be emptied, if slots are wanted.
-    fn choose_victim(&self) -> Option<usize> {
+    pub(super) fn choose_victim(&self) -> Option<usize> {
         let emptied = self.slots.emptied_count();
         let short_of_slots = self.slots.free_count() + emptied <= self.slots.low_water();
         let many_tombstones = self.slots.tombstone_bytes() > self.slots.capacity_bytes() / 16;
