@@ -422,6 +422,8 @@ pub enum Refused {
     Shutdown,
     /// Too much is under way; ask again later.
     Busy,
+    /// Nobody wanted to know it any more.
+    Forgotten,
 }
 
 impl fmt::Display for Refused {
@@ -442,6 +444,7 @@ impl fmt::Display for Refused {
             Self::ReadOnly => f.write_str("The store takes no changes: its volume takes no writes."),
             Self::Shutdown => f.write_str("The store is shutting down."),
             Self::Busy => f.write_str("The store has too much to do; ask again later."),
+            Self::Forgotten => f.write_str("Nobody wanted to know it any more."),
         }
     }
 }
@@ -497,6 +500,12 @@ pub trait Keys {
     /// Starts what is asked. Every ask gets exactly one [`Told`] from a later [`Keys::drive`]; tags under way
     /// are distinct.
     fn start(&mut self, tag: u64, ask: Ask);
+
+    /// Nobody wants to know these any more: what only reads need not be done as far as it has not been, and may
+    /// be refused instead. Each still gets its [`Told`].
+    fn forget(&mut self, tags: &[u64]) {
+        let _ = tags;
+    }
 
     /// Does everything that can be done now, and appends what has ended. `now_ms` is the time in milliseconds
     /// since 1970.

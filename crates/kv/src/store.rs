@@ -50,7 +50,7 @@ use cycle::Cycles;
 use operation::Operation;
 use outlived::Outlived;
 use scan::Scan;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// What a request to the volume is for.
 #[derive(Clone, Copy, Debug)]
@@ -184,6 +184,8 @@ struct Work {
     stalled: VecDeque<u32>,
     /// Asks that have not begun: new ones, and those behind a `Clear` that waits for what is under way.
     held_back: VecDeque<HeldBack>,
+    /// Asks that nobody wants to know the answers of.
+    forgotten: HashSet<u64>,
     told: Vec<Told>,
 }
 
@@ -361,6 +363,10 @@ impl Keys for Store {
         self.work.held_back.push_back(HeldBack { tag, ask, hash });
     }
 
+    fn forget(&mut self, tags: &[u64]) {
+        self.work.forgotten.extend(tags);
+    }
+
     fn drive(&mut self, now_ms: u64, told: &mut Vec<Told>) {
         self.marks.now_ms = now_ms;
         loop {
@@ -379,6 +385,11 @@ impl Keys for Store {
             self.refuse_hopeless();
             if self.traffic.ended.is_empty() && self.work.ready.is_empty() {
                 break;
+            }
+        }
+        if !self.work.forgotten.is_empty() {
+            for told in &self.work.told {
+                self.work.forgotten.remove(&told.tag);
             }
         }
         told.append(&mut self.work.told);

@@ -179,6 +179,49 @@ fn large_values_are_read_in_turns() {
     assert!(most < 4 << 20, "{most} bytes were read and not yet told");
 }
 
+/// What a client asked for that has left is not read on; what it wrote is written.
+#[test]
+fn what_nobody_wants_to_know_any_more_is_not_read() {
+    let mut rig = Rig::new(64 << 20, 1 << 20);
+    rig.options.loading_bytes_max = 1 << 20;
+    let value = vec![3; 8 << 20];
+    assert_eq!(rig.set("large", &value), STORED);
+    rig.reopen();
+    let get = || Ask::Get { key: bytes("large"), range: Range::Whole, lifetime: None };
+    (0..10).for_each(|tag| rig.store.start(tag, get()));
+    rig.store.start(10, set("other", b"written"));
+    rig.store.start(11, get());
+    let (mut told, mut drives) = (Vec::new(), 0);
+    while told.len() < 12 {
+        rig.store.drive(rig.now_ms, &mut told);
+        drives += 1;
+        if drives == 3 {
+            rig.store.forget(&(0..11).collect::<Vec<u64>>());
+        }
+        while let Some(issued) = rig.store.next_request() {
+            let ended = rig.memory.end(issued);
+            rig.store.ended(ended);
+        }
+    }
+    told.sort_by_key(|told: &Told| told.tag);
+    assert!(told[..10].iter().all(|told| told.answer == Err(Refused::Forgotten)), "{:?}", told[..10]);
+    assert_eq!(told[10].answer, STORED);
+    assert_eq!(told[11].answer, Ok(Answer::Value(Some(Value::new(&value)))));
+    let read_bytes = rig.store.figures().read_bytes;
+    assert!(read_bytes < 11 << 20, "{read_bytes} bytes were read");
+    // A tag that is used again is another ask.
+    rig.store.start(0, get());
+    told.clear();
+    while told.is_empty() {
+        rig.store.drive(rig.now_ms, &mut told);
+        while let Some(issued) = rig.store.next_request() {
+            let ended = rig.memory.end(issued);
+            rig.store.ended(ended);
+        }
+    }
+    assert_eq!(told[0].answer, Ok(Answer::Value(Some(Value::new(&value)))));
+}
+
 fn length_of(told: &Told) -> usize {
     match &told.answer {
         Ok(Answer::Value(Some(value))) => value.to_vec().len(),

@@ -48,6 +48,8 @@ pub(crate) struct Asked {
     pub sequence: u64,
     /// Which of its questions.
     pub part: usize,
+    /// What the store was given as its name.
+    pub tag: u64,
 }
 
 /// What one command was used for.
@@ -211,7 +213,13 @@ impl Desk {
     pub(crate) fn ask(&mut self, asked: Asked) -> u64 {
         self.started = true;
         self.asked_count += 1;
-        u64::from(self.asked.insert(asked).index())
+        let named = |key: Key<Asked>| Asked { tag: u64::from(key.index()), ..asked };
+        u64::from(self.asked.insert_with(named).index())
+    }
+
+    /// What was asked for a client and is not answered.
+    pub(crate) fn tags_of(&self, id: ClientId) -> Vec<u64> {
+        self.asked.iter().filter(|asked| asked.client == Some(id)).map(|asked| asked.tag).collect()
     }
 
     /// What the store has answered.

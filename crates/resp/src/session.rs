@@ -134,7 +134,7 @@ impl Session {
                     self.push(
                         State::Ended(Outcome::Failed(Said::of(format!("ERR {violation}")))),
                         None,
-                        0,
+                        (0, 0),
                         cx,
                     );
                     self.fault = Some(violation.into());
@@ -230,12 +230,13 @@ impl Session {
         self.fault.take()
     }
 
-    /// Gives everything back. What the store answers later is nobody's.
+    /// Gives everything back. What the store answers later is nobody's, and need not be read for that.
     pub fn abandon(&mut self, cx: &mut Context<'_>) {
         let held = self.parser.reset();
         cx.desk.budget.give(held + self.held_bytes + self.counted_bytes);
         (self.held_bytes, self.counted_bytes) = (0, 0);
         self.pending.clear();
+        cx.keys.forget(&cx.desk.tags_of(self.id));
         self.ends = true;
         cx.desk.farewell(self.id);
     }
@@ -335,7 +336,7 @@ impl Session {
             Reply::new(&mut out, Version::Two).error(&text);
         }
         self.kept_bytes += out.len();
-        self.push(State::Answered(out), Some(place), 0, cx);
+        self.push(State::Answered(out), Some(place), (0, 0), cx);
         self.ends |= ends;
     }
 
@@ -352,23 +353,29 @@ impl Session {
         if order == Order::Alone && !self.pending.is_empty() {
             return Begun::Later;
         }
-        let held_bytes = (0..arguments.count()).map(|index| arguments.length(index)).sum();
+        let sent_bytes = (0..arguments.count()).map(|index| arguments.length(index)).sum();
         let now_ms = cx.desk.now_ms;
-        match plan(&mut Call { arguments, spec, now_ms }) {
-            Err(said) => self.fail(said, Some(place), cx),
-            Ok(_) if !cx.desk.budget.take(held_bytes) => self.without_room(cx),
-            Ok(plan) => {
-                self.held_bytes += held_bytes;
-                self.is_alone = order == Order::Alone;
-                self.carry_out(plan, place, held_bytes, cx);
+        let plan = match plan(&mut Call { arguments, spec, now_ms }) {
+            Ok(plan) => plan,
+            Err(said) => {
+                self.fail(said, Some(place), cx);
+                return Begun::Yes;
             }
+        };
+        let held_bytes = plan.memory_bytes().saturating_add(sent_bytes);
+        if cx.desk.budget.take(held_bytes) {
+            self.held_bytes += held_bytes;
+            self.is_alone = order == Order::Alone;
+            self.carry_out(plan, place, (sent_bytes, held_bytes), cx);
+        } else {
+            self.without_room(cx);
         }
         Begun::Yes
     }
 
-    fn carry_out(&mut self, plan: Plan, place: usize, held_bytes: usize, cx: &mut Context<'_>) {
+    fn carry_out(&mut self, plan: Plan, place: usize, bytes: (usize, usize), cx: &mut Context<'_>) {
         let sequence = self.first + u64::try_from(self.pending.len()).expect("what waits is bounded");
-        let asked = Asked { client: Some(self.id), sequence, part: 0 };
+        let asked = Asked { client: Some(self.id), sequence, ..Asked::default() };
         let state = match plan {
             Plan::Now(outcome, ask) => {
                 if let Some(ask) = ask {
@@ -390,7 +397,7 @@ impl Session {
                 State::Gathering(Gathered::new(gather, asks))
             }
         };
-        self.push(state, Some(place), held_bytes, cx);
+        self.push(state, Some(place), bytes, cx);
     }
 
     fn without_room(&mut self, cx: &mut Context<'_>) {
@@ -404,12 +411,19 @@ impl Session {
     }
 
     fn fail(&mut self, said: Said, place: Option<usize>, cx: &mut Context<'_>) {
-        self.push(State::Ended(Outcome::Failed(said)), place, 0, cx);
+        self.push(State::Ended(Outcome::Failed(said)), place, (0, 0), cx);
     }
 
-    fn push(&mut self, state: State, spec: Option<usize>, held_bytes: usize, cx: &mut Context<'_>) {
-        let version = cx.desk.who(self.id).version;
-        self.pending.push_back(Pending { state, spec, version, came_ns: cx.desk.now_ns, held_bytes });
+    /// A command that has come, with the bytes that it has and that it holds.
+    fn push(
+        &mut self,
+        state: State,
+        spec: Option<usize>,
+        (sent_bytes, held_bytes): (usize, usize),
+        cx: &mut Context<'_>,
+    ) {
+        let (version, came_ns) = (cx.desk.who(self.id).version, cx.desk.now_ns);
+        self.pending.push_back(Pending { state, spec, version, came_ns, sent_bytes, held_bytes });
     }
 
     /// Learns from an answer.
@@ -487,7 +501,7 @@ impl Session {
         if let Some(place) = pending.spec {
             let waited_ns = cx.desk.now_ns.saturating_sub(pending.came_ns);
             let kind = COMMANDS.get(place).and_then(kind_of);
-            cx.desk.count(place, kind, pending.held_bytes.max(answer_bytes), failed, waited_ns);
+            cx.desk.count(place, kind, pending.sent_bytes.max(answer_bytes), failed, waited_ns);
         }
     }
 
@@ -506,7 +520,7 @@ impl Session {
         let open_max = if is_paused && matches!(gathered.gather, Gather::List) { 0 } else { window };
         let mut asked_any = false;
         while let Some((ask, part)) = gathered.next(open_max) {
-            start(Asked { client: Some(self.id), sequence, part }, ask, cx);
+            start(Asked { client: Some(self.id), sequence, part, ..Asked::default() }, ask, cx);
             asked_any = true;
         }
         self.has_more = !gathered.asks.is_empty();

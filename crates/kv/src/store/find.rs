@@ -9,6 +9,7 @@ use crate::cache::Meta;
 use crate::cuckoo::Candidates;
 use crate::hash::KeyHash;
 use crate::layout::{HEAD_BYTES_MAX, Head, Kind, Malformed, Manifest, Place, UNIT_BYTES};
+use crate::locks::Mode;
 use crate::numbers::{narrow, wide};
 use block::slab::Key;
 
@@ -68,6 +69,7 @@ impl Store {
             Ask::Flush => self.answer_when_durable(tag, Answer::Done),
             // In a store that works it was carried out where it waited.
             Ask::Clear => self.tell(tag, Err(Refused::ReadOnly)),
+            Ask::Scan { .. } if self.work.forgotten.contains(&tag) => self.tell(tag, Err(Refused::Forgotten)),
             Ask::Scan { cursor, count } => self.begin_scan(tag, cursor, count),
             Ask::Set { key, value, when, lifetime, old } => {
                 let value_bytes = value.len();
@@ -138,7 +140,7 @@ impl Store {
             promised_bytes: 0,
         });
         let mode = operation.mode();
-        if mode == crate::locks::Mode::Write && self.course == Course::Failed {
+        if mode == Mode::Write && self.course == Course::Failed {
             return self.tell(tag, Err(Refused::ReadOnly));
         }
         let id = self.work.operations.insert(Some(operation)).index();
@@ -179,11 +181,21 @@ impl Store {
     pub(super) fn resume(&mut self, id: u32) {
         let Some(operation) = self.take_operation(id) else { return };
         match operation.phase {
+            Phase::Key | Phase::Turn if self.is_forgotten(&operation) => {
+                self.refuse(id, &operation, Refused::Forgotten);
+            }
             Phase::Key => self.look_up(id, operation),
             Phase::Turn => self.load(id, operation, None),
             Phase::Room | Phase::Parts { .. } => self.execute(id, operation),
             Phase::Candidate | Phase::Value => self.park_again(id, operation),
         }
+    }
+
+    /// Whether it only reads, and nobody wants to know.
+    pub(super) fn is_forgotten(&self, operation: &Operation) -> bool {
+        !self.work.forgotten.is_empty()
+            && operation.mode() == Mode::Read
+            && self.work.forgotten.contains(&operation.tag)
     }
 
     fn park_again(&mut self, id: u32, operation: Box<Operation>) {
@@ -347,6 +359,9 @@ impl Store {
         let is_too_long = |meta: Meta| meta.value_bytes > NUMBER_BYTES_MAX;
         let is_no_number =
             matches!(operation.want, Want::Add { .. }) && operation.current.is_some_and(is_too_long);
+        if self.is_forgotten(&operation) {
+            return self.refuse(id, &operation, Refused::Forgotten);
+        }
         if there && operation.needs_value() && !is_no_number {
             return self.load(id, operation, bytes);
         }

@@ -30,7 +30,7 @@ use crate::planted::{Planted, planted};
 use crate::slots::{Slots, Use};
 use block::Durability;
 use block::slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -594,6 +594,7 @@ fn build(found: Found, options: Options) -> Store {
             awaits_turn: VecDeque::new(),
             stalled: VecDeque::new(),
             held_back: VecDeque::new(),
+            forgotten: HashSet::new(),
             told: Vec::new(),
         },
         traffic: Traffic::new(),

@@ -17,6 +17,19 @@ pub enum Plan {
     Now(Outcome, Option<Ask>),
 }
 
+/// Memory of a question of many beside itself: its key, and what the allocator adds.
+const ASK_EXTRA_BYTES: usize = 32;
+
+impl Plan {
+    /// Bytes of memory that it takes beside the bytes that the client sent.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Each(asks, _) => asks.len() * (size_of::<Ask>() + ASK_EXTRA_BYTES),
+            Self::One(..) | Self::Steps(_) | Self::Now(..) => 0,
+        }
+    }
+}
+
 /// What a client is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
@@ -137,7 +150,7 @@ pub(crate) fn refused(why: &Refused) -> Outcome {
         Refused::NoSpace { .. } => "OOM command not allowed:",
         Refused::ReadOnly => "READONLY",
         Refused::Shutdown => "LOADING",
-        Refused::Busy => "BUSY",
+        Refused::Busy | Refused::Forgotten => "BUSY",
         Refused::Key { .. } | Refused::TooLarge { .. } => "ERR",
         Refused::Damaged { .. } => "ERR DAMAGED",
         Refused::NotANumber => return Outcome::Failed(super::NOT_AN_INTEGER),

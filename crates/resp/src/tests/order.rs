@@ -249,3 +249,37 @@ fn what_reads_and_writes_a_key_is_one_step() {
         }
     }
 }
+
+#[test]
+fn the_store_is_told_what_a_client_that_left_had_asked_for() {
+    let mut world = World::new(Limits::default(), Settings::default(), Unordered::new(1, 1), 2);
+    world.send(0, b"MGET a b c\r\nGET d\r\n");
+    world.send(1, b"GET e\r\n");
+    let World { desk, keys, clients } = &mut world;
+    clients[0].session.abandon(&mut crate::Context { desk, keys });
+    clients[0].fault = Some(Fault::Http);
+    assert_eq!(world.keys.forgotten, [0, 1, 2, 3]);
+    world.settle();
+    assert_eq!(world.clients[1].said, b"$-1\r\n");
+}
+
+/// A question takes more memory than a short key does.
+#[test]
+fn many_keys_count_against_the_memory_of_all_clients() {
+    for name in [&b"MGET"[..], b"DEL", b"MSET"] {
+        let limits = Limits { all_bytes_max: 1 << 20, ..Limits::default() };
+        let mut world = World::new(limits, Settings::default(), Unordered::new(1, 1), 1);
+        let mut words = vec![name];
+        words.resize(20_001, b"k");
+        world.send(0, &bulk(&words));
+        world.turn();
+        assert!(world.clients[0].said.starts_with(b"-OOM"), "{:?}", world.clients[0].said.get(..80));
+        words.truncate(2001);
+        world.clients[0].said.clear();
+        world.send(0, &bulk(&words));
+        assert!(world.desk.budget.used_bytes() > 2000 * 64);
+        world.settle();
+        assert!(!world.clients[0].said.starts_with(b"-"));
+        assert_eq!(world.desk.budget.used_bytes(), 0);
+    }
+}
