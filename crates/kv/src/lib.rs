@@ -21,6 +21,7 @@ pub mod blocks;
 mod cache;
 mod cuckoo;
 pub mod decimal;
+mod ends;
 pub mod fixed;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

@@ -1,5 +1,6 @@
 //! What is known of each slot of the volume: which segment is in it, and how much of that counts.
 
+use crate::ends::Ends;
 use crate::layout::{ENTRY_BYTES, Entry, Geometry, Kind};
 use crate::numbers::wide;
 use std::collections::VecDeque;
@@ -40,6 +41,8 @@ pub(crate) struct Slot {
     pub(crate) tombstone_bytes: u64,
     /// The lowest number of a record that has a value, whether it counts or not.
     pub(crate) oldest_seq: u64,
+    /// It was found when the store was opened: no line of a summary says when a key ends.
+    pub(crate) ends_unknown: bool,
     /// Something that counts in it could not be read, so it was not emptied.
     pub(crate) stuck: bool,
     /// How often that was so, and when it may be tried again.
@@ -65,6 +68,7 @@ const FREE: Slot = Slot {
     live_bytes: 0,
     tombstone_bytes: 0,
     oldest_seq: u64::MAX,
+    ends_unknown: false,
     stuck: false,
     tries: 0,
     retry_ms: 0,
@@ -73,6 +77,8 @@ const FREE: Slot = Slot {
 /// All slots.
 pub(crate) struct Slots {
     all: Vec<Slot>,
+    /// What ends when, of each.
+    ends: Vec<Ends>,
     free: VecDeque<usize>,
     live_bytes: u64,
     tombstone_bytes: u64,
@@ -92,6 +98,7 @@ impl Slots {
     pub(crate) fn new(geometry: &Geometry) -> Self {
         Self {
             all: vec![FREE; geometry.slots()],
+            ends: vec![Ends::default(); geometry.slots()],
             free: (0..geometry.slots()).collect(),
             live_bytes: 0,
             tombstone_bytes: 0,
@@ -139,12 +146,13 @@ impl Slots {
         }
         let slot = self.free.pop_front()?;
         self.all[slot] = Slot { used: Use::Open, sequence, ..FREE };
+        self.ends[slot] = Ends::default();
         Some(slot)
     }
 
     /// What recovery found in a slot; `settle` follows when all is found.
     pub(crate) fn found(&mut self, slot: usize, used: Use, sequence: u64) {
-        self.all[slot] = Slot { used, sequence, ..FREE };
+        self.all[slot] = Slot { used, sequence, ends_unknown: true, ..FREE };
     }
 
     /// All that recovery found is said.
@@ -224,6 +232,31 @@ impl Slots {
         }
     }
 
+    /// The key of a record ends at a time, 0: never; that frees so many bytes.
+    pub(crate) fn ends(&mut self, slot: usize, until_ms: u64, bytes: u64) {
+        if until_ms > 0 {
+            self.ends[slot].add(until_ms, bytes);
+        }
+    }
+
+    /// The record counts no longer.
+    pub(crate) fn ends_no_more(&mut self, slot: usize, until_ms: u64, bytes: u64) {
+        if until_ms > 0 {
+            self.ends[slot].remove(until_ms, bytes);
+        }
+    }
+
+    /// Bytes that emptying a slot frees since their time is up, as far as is known; wherever they are.
+    pub(crate) fn over_bytes(&self, slot: usize, now_ms: u64) -> u64 {
+        self.ends[slot].over_bytes(now_ms)
+    }
+
+    /// The same of all that may be emptied.
+    pub(crate) fn all_over_bytes(&self, now_ms: u64) -> u64 {
+        let worth = self.all().filter(|(_, slot)| slot.is_worth_a_try(now_ms));
+        worth.map(|(at, _)| self.over_bytes(at, now_ms)).sum()
+    }
+
     /// Nothing counts any longer; closed segments are empty at once.
     pub(crate) fn clear(&mut self) {
         for slot in &mut self.all {
@@ -234,6 +267,7 @@ impl Slots {
                 slot.used = Use::Emptied;
             }
         }
+        self.ends.fill(Ends::default());
         self.live_bytes = 0;
         self.tombstone_bytes = 0;
         self.recount();

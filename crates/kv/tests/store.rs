@@ -286,6 +286,46 @@ fn a_full_store_refuses_keeps_everything_and_lets_delete() {
     }
 }
 
+fn set_until(key: &str, value: &[u8], until_ms: u64) -> Ask {
+    let (key, value, lifetime) = (bytes(key), Value::new(value), Lifetime::UntilMs(until_ms));
+    Ask::Set { key, value, when: When::Always, lifetime, old: Old::Ignored }
+}
+
+/// Many times what fits, little of it at a time: values in records and values in parts.
+#[test]
+fn keys_whose_time_is_up_give_their_room_back() {
+    for size in [100, 1000, 30_000] {
+        let mut rig = Rig::new(2 << 20, 64 << 10);
+        assert_eq!(rig.set("stays", &[9; 1000]), STORED);
+        for number in 0..(20 << 20) / (size + 100) {
+            rig.now_ms += u64::try_from(size).unwrap() / 100;
+            let until_ms = rig.now_ms + 1000;
+            let told = rig.ask(set_until(&format!("key {number}"), &vec![1; size], until_ms));
+            assert_eq!(told, STORED, "{number} of {size} bytes: {:?}", rig.store.figures());
+        }
+        assert_eq!(rig.get("stays"), Some(vec![9; 1000]));
+        rig.reopen();
+        assert_eq!(rig.get("stays"), Some(vec![9; 1000]));
+    }
+}
+
+/// A store that was opened does not know when keys end, and finds out when it needs their room.
+#[test]
+fn keys_whose_time_was_up_before_a_start_give_their_room_back() {
+    let mut rig = Rig::new(2 << 20, 64 << 10);
+    let mut kept = 0;
+    while rig.ask(set_until(&format!("key{kept}"), &[3; 2000], 5000)) == STORED {
+        kept += 1;
+    }
+    rig.reopen();
+    assert!(matches!(rig.set("other", &[4; 9000]), Err(Refused::NoSpace { .. })));
+    rig.reopen();
+    rig.now_ms = 5000;
+    for number in 0..kept {
+        assert_eq!(rig.set(&format!("other{number}"), &[4; 2000]), STORED, "{:?}", rig.store.figures());
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused_by_name() {
     let mut rig = Rig::new(4 << 20, 64 << 10);

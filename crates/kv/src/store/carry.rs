@@ -22,6 +22,11 @@ fn description(meta: &Meta) -> Description {
     Description { value_bytes: meta.value_bytes, until_ms: (meta.until_ms != 0).then_some(meta.until_ms) }
 }
 
+/// What is free when a key is gone.
+fn frees(meta: &Meta) -> u64 {
+    cost(meta.taken_bytes) + if meta.kind == Kind::Large { meta.value_bytes } else { 0 }
+}
+
 /// The lifetime of a record: 0 is for ever.
 fn until(lifetime: Lifetime, before: Option<&Meta>) -> u64 {
     match lifetime {
@@ -160,6 +165,10 @@ impl Store {
             && operation.storing.is_none()
             && let Err(refused) = self.promise(&mut operation)
         {
+            if self.may_find_room(&mut operation) {
+                self.park(id, operation, Phase::Room);
+                return self.work.stalled.push_back(id);
+            }
             return self.refuse(id, &operation, refused);
         }
         match self.write(&mut operation, there) {
@@ -205,6 +214,16 @@ impl Store {
         operation.promised_bytes = needed.saturating_sub(goes);
         self.marks.promised_bytes += operation.promised_bytes;
         Ok(())
+    }
+
+    /// Whether who finds no room should wait until some segments are emptied of keys whose time is up.
+    fn may_find_room(&mut self, operation: &mut Operation) -> bool {
+        if operation.waits_until == 0 {
+            self.look_for_over();
+            operation.waits_until = self.compaction.want();
+        }
+        self.compaction.victim_count() < operation.waits_until
+            && (!self.compaction.is_idle() || self.may_gain())
     }
 
     /// Appends the record; or says which cycle makes the parts durable that it will name.
@@ -290,7 +309,9 @@ impl Store {
             Some(old) => {
                 let there = self.index.replace(hash, payload(old.address), entry, class);
                 assert!(there, "the operation looked before it wrote");
-                self.slots.dies(self.geometry().slot_of(old.address), old.kind, old.taken_bytes);
+                let slot = self.geometry().slot_of(old.address);
+                self.slots.dies(slot, old.kind, old.taken_bytes);
+                self.slots.ends_no_more(slot, old.until_ms, frees(&old));
                 if old.kind == Kind::Large && old.id != new.id {
                     self.drop_parts(old.id, old.value_bytes);
                 }
@@ -304,7 +325,9 @@ impl Store {
             None if self.index.insert(hash, entry, class).is_err() => return,
             None => {}
         }
-        self.slots.lives(self.geometry().slot_of(new.address), new.kind, new.taken_bytes);
+        let slot = self.geometry().slot_of(new.address);
+        self.slots.lives(slot, new.kind, new.taken_bytes);
+        self.slots.ends(slot, new.until_ms, frees(&new));
         self.marks.key_count += u64::from(counted(&new));
         self.cache.put(hash, &operation.key, new);
         // What it wrote is not to be abandoned any longer.
@@ -361,7 +384,7 @@ impl Store {
     pub(super) fn refuse_hopeless(&mut self) {
         let failed = self.course == Course::Failed;
         let at_rest = self.traffic.in_flight == 0 && self.compaction.is_idle() && self.cycles.is_idle();
-        if !failed && !at_rest {
+        if !failed && (!at_rest || !self.work.stalled.is_empty() && self.choose_victim().is_some()) {
             return;
         }
         let Some(id) = self.work.stalled.pop_front() else { return self.refuse_clear() };

@@ -137,6 +137,7 @@ impl Store {
             loaded: None,
             storing: None,
             gives: None,
+            waits_until: 0,
             promised_bytes: 0,
         });
         let mode = operation.mode();

@@ -104,6 +104,8 @@ pub(super) struct Operation {
     pub(super) storing: Option<Storing>,
     /// What is told when it is set, if not that.
     pub(super) gives: Option<Answer>,
+    /// It waits for room until there have been so many victims; 0: it did not find that there is none.
+    pub(super) waits_until: u64,
     /// What it was promised of the capacity.
     pub(super) promised_bytes: u64,
 }
