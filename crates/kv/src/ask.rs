@@ -163,6 +163,44 @@ pub enum Old {
     Wanted,
 }
 
+/// On what of its lifetime it depends whether a key gets another one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Condition {
+    /// Only if the key has none.
+    IfNone,
+    /// Only if it has one.
+    IfSome,
+    /// Only if the new one is longer.
+    IfLater,
+    /// Only if the new one is shorter.
+    IfSooner,
+}
+
+impl Condition {
+    /// Whether it holds for what is there now, in milliseconds since 1970.
+    pub fn holds(self, now: Option<u64>, new_ms: u64) -> bool {
+        match self {
+            Self::IfNone => now.is_none(),
+            Self::IfSome => now.is_some(),
+            Self::IfLater => now.is_some_and(|now| new_ms > now),
+            Self::IfSooner => now.is_none_or(|now| new_ms < now),
+        }
+    }
+}
+
+/// Bytes that a value may have that is a number.
+pub const NUMBER_BYTES_MAX: u64 = 20;
+
+/// What becomes of a value that `by` is added to; without one it is 0.
+pub fn sum(value: Option<&Value>, by: i64) -> Result<i64, Refused> {
+    let now = match value {
+        None => Some(0),
+        Some(value) if value.len() <= NUMBER_BYTES_MAX => crate::decimal::number(&value.to_vec()),
+        Some(_) => None,
+    };
+    now.ok_or(Refused::NotANumber)?.checked_add(by).ok_or(Refused::Overflow)
+}
+
 /// Which bytes of a value are wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Range {
@@ -243,6 +281,29 @@ pub enum Ask {
         /// The lifetime.
         lifetime: Lifetime,
     },
+    /// Another lifetime, if the key is there and all conditions hold. Answer: [`Answer::Set`].
+    LiveIf {
+        /// The key.
+        key: Box<[u8]>,
+        /// When its time is up, in milliseconds since 1970; if that is past, it is gone at once.
+        until_ms: u64,
+        /// On what it depends.
+        conditions: Vec<Condition>,
+    },
+    /// Add to a number; a key that is not there has 0. It lives as long as before. Answer: [`Answer::Sum`].
+    Add {
+        /// The key.
+        key: Box<[u8]>,
+        /// What is added.
+        by: i64,
+    },
+    /// Put bytes behind a value, or make them one; it lives as long as before. Answer: [`Answer::Length`].
+    Append {
+        /// The key.
+        key: Box<[u8]>,
+        /// The bytes.
+        tail: Value,
+    },
     /// Some of the keys. Answer: [`Answer::Scanned`]. A scan begins with cursor 0, goes on with the cursor of
     /// the last answer, and ends when that is 0. A key that is there from begin to end is returned at least
     /// once.
@@ -268,7 +329,10 @@ impl Ask {
             | Self::Get { key, .. }
             | Self::Describe { key }
             | Self::Delete { key, .. }
-            | Self::Live { key, .. } => key,
+            | Self::Live { key, .. }
+            | Self::LiveIf { key, .. }
+            | Self::Add { key, .. }
+            | Self::Append { key, .. } => key,
             Self::Scan { .. } | Self::Count | Self::Clear | Self::Flush => &[],
         }
     }
@@ -304,6 +368,10 @@ pub enum Answer {
         /// The value before.
         old: Option<Value>,
     },
+    /// What the number became.
+    Sum(i64),
+    /// How long the value became.
+    Length(u64),
     /// Some keys.
     Scanned {
         /// Where to go on; 0: the scan is complete.
@@ -332,6 +400,10 @@ pub enum Refused {
         /// How large it may be.
         limit_bytes: u64,
     },
+    /// What is to be added to is no number of 64 bits.
+    NotANumber,
+    /// The sum has more than 64 bits.
+    Overflow,
     /// There is no space for it; deleting makes some.
     NoSpace {
         /// How much it needs.
@@ -350,6 +422,8 @@ pub enum Refused {
     Shutdown,
     /// Too much is under way; ask again later.
     Busy,
+    /// Nobody wanted to know it any more.
+    Forgotten,
 }
 
 impl fmt::Display for Refused {
@@ -361,6 +435,8 @@ impl fmt::Display for Refused {
             Self::TooLarge { value_bytes, limit_bytes } => {
                 write!(f, "The value has {value_bytes} bytes; at most {limit_bytes} are possible.")
             }
+            Self::NotANumber => f.write_str("The value is not an integer of 64 bits."),
+            Self::Overflow => f.write_str("The sum would have more than 64 bits."),
             Self::NoSpace { needed_bytes, free_bytes } => {
                 write!(f, "The value needs {needed_bytes} bytes of space, and {free_bytes} are left.")
             }
@@ -368,6 +444,7 @@ impl fmt::Display for Refused {
             Self::ReadOnly => f.write_str("The store takes no changes: its volume takes no writes."),
             Self::Shutdown => f.write_str("The store is shutting down."),
             Self::Busy => f.write_str("The store has too much to do; ask again later."),
+            Self::Forgotten => f.write_str("Nobody wanted to know it any more."),
         }
     }
 }
@@ -423,6 +500,12 @@ pub trait Keys {
     /// Starts what is asked. Every ask gets exactly one [`Told`] from a later [`Keys::drive`]; tags under way
     /// are distinct.
     fn start(&mut self, tag: u64, ask: Ask);
+
+    /// Nobody wants to know these any more: what only reads need not be done as far as it has not been, and may
+    /// be refused instead. Each still gets its [`Told`].
+    fn forget(&mut self, tags: &[u64]) {
+        let _ = tags;
+    }
 
     /// Does everything that can be done now, and appends what has ended. `now_ms` is the time in milliseconds
     /// since 1970.

@@ -20,6 +20,8 @@ pub mod ask;
 pub mod blocks;
 mod cache;
 mod cuckoo;
+pub mod decimal;
+mod ends;
 pub mod fixed;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

@@ -258,7 +258,9 @@ impl Log {
         new: &New<'_>,
     ) -> Result<(u64, u64), Wait> {
         let taken = crate::layout::record_bytes(new.key.len(), new.value.len());
-        self.make_room(stream, slots, taken)?;
+        // What is behind a clear needs no compaction: all of it is free.
+        let takes_reserve = stream == BACK || new.kind == Kind::Clear;
+        self.make_room(stream, slots, taken, takes_reserve)?;
         let seq = new.seq.unwrap_or(self.next.record);
         self.next.record = self.next.record.max(seq + 1);
         let Stream { open: Some(open), batch, .. } = &mut self.streams[stream] else {
@@ -294,8 +296,15 @@ impl Log {
         Ok((address, seq))
     }
 
-    /// Sees to it that a record of so many bytes fits the open batch of a stream.
-    fn make_room(&mut self, stream: usize, slots: &mut Slots, taken: u64) -> Result<(), Wait> {
+    /// Sees to it that a record of so many bytes fits the open batch of a stream, in a slot of those that are
+    /// kept for compaction if need be.
+    fn make_room(
+        &mut self,
+        stream: usize,
+        slots: &mut Slots,
+        taken: u64,
+        takes_reserve: bool,
+    ) -> Result<(), Wait> {
         // Seal, close, open, and see that it fits: each at most once, and the end of a segment may need both
         // of the first.
         for _ in 0..5 {
@@ -304,7 +313,7 @@ impl Log {
                     return Err(Wait::Writes);
                 }
                 let sequence = self.next.sequence;
-                let slot = slots.open(sequence, stream == BACK).ok_or(Wait::Segments)?;
+                let slot = slots.open(sequence, takes_reserve).ok_or(Wait::Segments)?;
                 self.next.sequence += 1;
                 self.begun.push_back((sequence, None));
                 self.streams[stream].open = Some(Open { slot, sequence, block: 0, entries: Vec::new() });

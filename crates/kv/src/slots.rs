@@ -1,11 +1,15 @@
 //! What is known of each slot of the volume: which segment is in it, and how much of that counts.
 
+use crate::ends::Ends;
 use crate::layout::{ENTRY_BYTES, Entry, Geometry, Kind};
 use crate::numbers::wide;
 use std::collections::VecDeque;
 
-/// Slots that only compaction may take: it needs one to free others.
+/// Slots that only compaction, which needs one to free others, and a clear may take.
 const RESERVED: usize = 2;
+/// Half of the time after which a segment that could not be read is tried again, and how often that doubles.
+const RETRY_MS: u64 = 1000;
+const RETRY_DOUBLINGS: u32 = 10;
 /// Slots beyond those that records may fill.
 const SPARE: u64 = 4;
 
@@ -37,8 +41,25 @@ pub(crate) struct Slot {
     pub(crate) tombstone_bytes: u64,
     /// The lowest number of a record that has a value, whether it counts or not.
     pub(crate) oldest_seq: u64,
-    /// Something that counts in it cannot be read, so it is never emptied.
+    /// It was found when the store was opened: no line of a summary says when a key ends.
+    pub(crate) ends_unknown: bool,
+    /// Something that counts in it could not be read, so it was not emptied.
     pub(crate) stuck: bool,
+    /// How often that was so, and when it may be tried again.
+    tries: u32,
+    retry_ms: u64,
+}
+
+impl Slot {
+    /// Whether compaction may take it.
+    pub(crate) fn is_worth_a_try(&self, now_ms: u64) -> bool {
+        self.used == Use::Closed && (!self.stuck || self.retry_ms <= now_ms)
+    }
+
+    /// Whether it was not emptied before.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.tries > 0
+    }
 }
 
 const FREE: Slot = Slot {
@@ -47,12 +68,17 @@ const FREE: Slot = Slot {
     live_bytes: 0,
     tombstone_bytes: 0,
     oldest_seq: u64::MAX,
+    ends_unknown: false,
     stuck: false,
+    tries: 0,
+    retry_ms: 0,
 };
 
 /// All slots.
 pub(crate) struct Slots {
     all: Vec<Slot>,
+    /// What ends when, of each.
+    ends: Vec<Ends>,
     free: VecDeque<usize>,
     live_bytes: u64,
     tombstone_bytes: u64,
@@ -72,6 +98,7 @@ impl Slots {
     pub(crate) fn new(geometry: &Geometry) -> Self {
         Self {
             all: vec![FREE; geometry.slots()],
+            ends: vec![Ends::default(); geometry.slots()],
             free: (0..geometry.slots()).collect(),
             live_bytes: 0,
             tombstone_bytes: 0,
@@ -113,18 +140,19 @@ impl Slots {
     }
 
     /// Takes a free slot for a segment.
-    pub(crate) fn open(&mut self, sequence: u64, for_compaction: bool) -> Option<usize> {
-        if !for_compaction && self.free.len() <= RESERVED {
+    pub(crate) fn open(&mut self, sequence: u64, takes_reserve: bool) -> Option<usize> {
+        if !takes_reserve && self.free.len() <= RESERVED {
             return None;
         }
         let slot = self.free.pop_front()?;
         self.all[slot] = Slot { used: Use::Open, sequence, ..FREE };
+        self.ends[slot] = Ends::default();
         Some(slot)
     }
 
     /// What recovery found in a slot; `settle` follows when all is found.
     pub(crate) fn found(&mut self, slot: usize, used: Use, sequence: u64) {
-        self.all[slot] = Slot { used, sequence, ..FREE };
+        self.all[slot] = Slot { used, sequence, ends_unknown: true, ..FREE };
     }
 
     /// All that recovery found is said.
@@ -150,9 +178,21 @@ impl Slots {
         self.emptied_count += usize::from(used == Use::Emptied);
     }
 
-    pub(crate) fn stick(&mut self, slot: usize) {
-        self.useless_count += usize::from(!self.all[slot].stuck);
-        self.all[slot].stuck = true;
+    /// A segment cannot be emptied now. What could not be read may be read later, so it is tried again: after
+    /// two seconds at first, at last every 17 minutes.
+    pub(crate) fn stick(&mut self, slot: usize, now_ms: u64) {
+        let slot = &mut self.all[slot];
+        if !slot.stuck {
+            slot.stuck = true;
+            slot.tries += 1;
+            slot.retry_ms = now_ms.saturating_add(RETRY_MS << slot.tries.min(RETRY_DOUBLINGS));
+            self.useless_count += 1;
+        }
+    }
+
+    /// A segment is tried again.
+    pub(crate) fn unstick(&mut self, slot: usize) {
+        self.useless_count -= usize::from(std::mem::take(&mut self.all[slot].stuck));
     }
 
     /// A slot that a durable table calls free.
@@ -192,16 +232,42 @@ impl Slots {
         }
     }
 
+    /// The key of a record ends at a time, 0: never; that frees so many bytes.
+    pub(crate) fn ends(&mut self, slot: usize, until_ms: u64, bytes: u64) {
+        if until_ms > 0 {
+            self.ends[slot].add(until_ms, bytes);
+        }
+    }
+
+    /// The record counts no longer.
+    pub(crate) fn ends_no_more(&mut self, slot: usize, until_ms: u64, bytes: u64) {
+        if until_ms > 0 {
+            self.ends[slot].remove(until_ms, bytes);
+        }
+    }
+
+    /// Bytes that emptying a slot frees since their time is up, as far as is known; wherever they are.
+    pub(crate) fn over_bytes(&self, slot: usize, now_ms: u64) -> u64 {
+        self.ends[slot].over_bytes(now_ms)
+    }
+
+    /// The same of all that may be emptied.
+    pub(crate) fn all_over_bytes(&self, now_ms: u64) -> u64 {
+        let worth = self.all().filter(|(_, slot)| slot.is_worth_a_try(now_ms));
+        worth.map(|(at, _)| self.over_bytes(at, now_ms)).sum()
+    }
+
     /// Nothing counts any longer; closed segments are empty at once.
     pub(crate) fn clear(&mut self) {
         for slot in &mut self.all {
             slot.live_bytes = 0;
             slot.tombstone_bytes = 0;
-            slot.stuck = false;
+            (slot.stuck, slot.tries) = (false, 0);
             if matches!(slot.used, Use::Closed | Use::Lost) {
                 slot.used = Use::Emptied;
             }
         }
+        self.ends.fill(Ends::default());
         self.live_bytes = 0;
         self.tombstone_bytes = 0;
         self.recount();

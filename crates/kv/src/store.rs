@@ -9,11 +9,12 @@
 //! | `store/scan.rs` | SCAN |
 //! | `store/cycle.rs` | flushes, the table of segments, an orderly stop |
 //! | `store/compact.rs` | compaction |
+//! | `store/outlived.rs` | records that could not be read when their keys were set anew |
 //! | `store/recover.rs`, `store/walk.rs`, `store/reading.rs` | creating and opening |
 //!
 //! Invariants: the index names one record for each key that has one, a tombstone included, and it is the
-//! newest; what the index names is in a segment that is in use in the newest durable table, or is newer than
-//! that table.
+//! newest, but for those that are known to be outlived; what the index names is in a segment that is in use
+//! in the newest durable table, or is newer than that table.
 
 mod ahead;
 mod carry;
@@ -23,6 +24,7 @@ mod find;
 mod large;
 mod operation;
 mod options;
+mod outlived;
 mod reading;
 mod recover;
 mod scan;
@@ -46,8 +48,9 @@ use block::slab::{Key, Slab};
 use compact::Compaction;
 use cycle::Cycles;
 use operation::Operation;
+use outlived::Outlived;
 use scan::Scan;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 /// What a request to the volume is for.
 #[derive(Clone, Copy, Debug)]
@@ -181,6 +184,8 @@ struct Work {
     stalled: VecDeque<u32>,
     /// Asks that have not begun: new ones, and those behind a `Clear` that waits for what is under way.
     held_back: VecDeque<HeldBack>,
+    /// Asks that nobody wants to know the answers of.
+    forgotten: HashSet<u64>,
     told: Vec<Told>,
 }
 
@@ -199,6 +204,7 @@ pub struct Store {
     index: Cuckoo,
     cache: Known,
     kept: Kept,
+    outlived: Outlived,
     /// Where the parts of large values are.
     parts: ByHash<u64, Vec<u64>>,
     slots: Slots,
@@ -357,6 +363,10 @@ impl Keys for Store {
         self.work.held_back.push_back(HeldBack { tag, ask, hash });
     }
 
+    fn forget(&mut self, tags: &[u64]) {
+        self.work.forgotten.extend(tags);
+    }
+
     fn drive(&mut self, now_ms: u64, told: &mut Vec<Told>) {
         self.marks.now_ms = now_ms;
         loop {
@@ -375,6 +385,11 @@ impl Keys for Store {
             self.refuse_hopeless();
             if self.traffic.ended.is_empty() && self.work.ready.is_empty() {
                 break;
+            }
+        }
+        if !self.work.forgotten.is_empty() {
+            for told in &self.work.told {
+                self.work.forgotten.remove(&told.tag);
             }
         }
         told.append(&mut self.work.told);

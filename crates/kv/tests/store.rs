@@ -1,122 +1,12 @@
 //! What a store does, one behaviour each; power cuts and damage are the worlds' affair.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
-use kv::ask::{Answer, Ask, Description, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
-use kv::blocks::{Ended, Fault, Issued, Medium, Request};
-use kv::{Create, OpenError, Options, Secret, Store, Sync, VolumeShape, create, open};
+mod rig;
 
-/// A volume in memory that can be told to fail.
-struct Memory {
-    bytes: Vec<u8>,
-    writes_fail: bool,
-}
-
-fn narrow(size: u64) -> usize {
-    usize::try_from(size).unwrap()
-}
-
-impl Memory {
-    fn end(&mut self, issued: Issued) -> Ended {
-        let (mut back, mut result) = (None, Ok(()));
-        match issued.request {
-            Request::Read { offset_bytes, mut buffer } => {
-                let at = narrow(offset_bytes);
-                let length = buffer.len();
-                buffer.copy_from_slice(&self.bytes[at..at + length]);
-                back = Some(buffer);
-            }
-            Request::Write { .. } if self.writes_fail => result = Err(Fault::Io),
-            Request::Write { offset_bytes, buffer, .. } => {
-                let at = narrow(offset_bytes);
-                self.bytes[at..at + buffer.len()].copy_from_slice(&buffer);
-            }
-            Request::Flush | Request::Discard { .. } => {}
-        }
-        Ended { tag: issued.tag, buffer: back, result }
-    }
-}
-
-impl Medium for Memory {
-    fn carry(&mut self, requests: Vec<Issued>) -> Vec<Ended> {
-        requests.into_iter().map(|issued| self.end(issued)).collect()
-    }
-}
-
-struct Rig {
-    memory: Memory,
-    store: Store,
-    options: Options,
-    now_ms: u64,
-}
-
-impl Rig {
-    fn new(volume: usize, segment_bytes: u64) -> Self {
-        let mut memory = Memory { bytes: vec![0; volume], writes_fail: false };
-        let volume_bytes = u64::try_from(volume).unwrap();
-        let shape = VolumeShape { volume_bytes, segment_bytes: Some(segment_bytes) };
-        create(&mut memory, &Create { shape, uuid: [7; 16], secret: Secret([1, 2]) }).unwrap();
-        let options = Options { cache_keys: 100, ..Options::default() };
-        let store = open(&mut memory, volume_bytes, options).unwrap();
-        Self { memory, store, options, now_ms: 1000 }
-    }
-
-    fn ask_all(&mut self, asks: Vec<Ask>) -> Vec<Result<Answer, Refused>> {
-        let count = asks.len();
-        for (tag, ask) in asks.into_iter().enumerate() {
-            self.store.start(u64::try_from(tag).unwrap(), ask);
-        }
-        let mut all: Vec<Told> = Vec::new();
-        for _ in 0..1_000_000 {
-            self.store.drive(self.now_ms, &mut all);
-            if all.len() == count {
-                break;
-            }
-            while let Some(issued) = self.store.next_request() {
-                let ended = self.memory.end(issued);
-                self.store.ended(ended);
-            }
-        }
-        all.sort_by_key(|told| told.tag);
-        assert_eq!(all.len(), count, "every ask is answered once");
-        all.into_iter().map(|told| told.answer).collect()
-    }
-
-    fn ask(&mut self, ask: Ask) -> Result<Answer, Refused> {
-        self.ask_all(vec![ask]).pop().unwrap()
-    }
-
-    fn set(&mut self, key: &str, value: &[u8]) -> Result<Answer, Refused> {
-        self.ask(set(key, value))
-    }
-
-    fn get(&mut self, key: &str) -> Option<Vec<u8>> {
-        match self.ask(Ask::Get { key: bytes(key), range: Range::Whole, lifetime: None }) {
-            Ok(Answer::Value(value)) => value.map(|value| value.to_vec()),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn reopen(&mut self) {
-        let volume = u64::try_from(self.memory.bytes.len()).unwrap();
-        self.store = open(&mut self.memory, volume, self.options).unwrap();
-    }
-}
-
-fn bytes(key: &str) -> Box<[u8]> {
-    Box::from(key.as_bytes())
-}
-
-fn set(key: &str, value: &[u8]) -> Ask {
-    Ask::Set {
-        key: bytes(key),
-        value: Value::new(value),
-        when: When::Always,
-        lifetime: Lifetime::Forever,
-        old: Old::Ignored,
-    }
-}
-
-const STORED: Result<Answer, Refused> = Ok(Answer::Set { stored: true, old: None });
+use kv::ask::{Answer, Ask, Description, Keys, Lifetime, Old, Range, Refused, Told, Value};
+use kv::blocks::Request;
+use kv::{Create, OpenError, Options, Secret, Sync, VolumeShape, create, open};
+use rig::{Memory, Rig, STORED, bytes, narrow, set};
 
 /// K-08, and what the paper's store lacked: deletion, values of any size, a restart.
 #[test]
@@ -172,6 +62,68 @@ fn asks_for_one_key_happen_in_their_order() {
     assert_eq!(told, [Ok(Answer::Value(None)), STORED, value(b"1"), STORED, value(b"2")]);
 }
 
+/// What reads and writes a key is one step: what is asked behind it finds it done, what came before is.
+#[test]
+fn what_is_added_and_appended_is_one_step() {
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    let add = |by| Ask::Add { key: bytes("k"), by };
+    let append = |tail: &[u8]| Ask::Append { key: bytes("k"), tail: Value::new(tail) };
+    let get = || Ask::Get { key: bytes("k"), range: Range::Whole, lifetime: None };
+    let delete = || Ask::Delete { key: bytes("k"), old: Old::Ignored };
+    let asks = vec![add(5), add(-7), delete(), append(b"1"), append(b"2"), add(1), Ask::Clear, get(), add(2)];
+    let told: Vec<Answer> = rig.ask_all(asks).into_iter().map(Result::unwrap).collect();
+    let deleted = Answer::Deleted { was_there: true, old: None };
+    let counted = [Answer::Sum(5), Answer::Sum(-2), deleted, Answer::Length(1), Answer::Length(2)];
+    assert_eq!(told[..5], counted);
+    assert_eq!(told[5..], [Answer::Sum(13), Answer::Done, Answer::Value(None), Answer::Sum(2)]);
+    rig.reopen();
+    assert_eq!(rig.get("k").as_deref(), Some(&b"2"[..]));
+    // What is no number, and what would be none.
+    for (value, refused) in [
+        (&b""[..], Refused::NotANumber),
+        (b"1x", Refused::NotANumber),
+        (&[b'1'; 30_000], Refused::NotANumber),
+        (i64::MAX.to_string().as_bytes(), Refused::Overflow),
+    ] {
+        assert_eq!(rig.set("k", value), STORED);
+        assert_eq!(rig.ask(add(1)), Err(refused));
+        assert_eq!(rig.get("k").as_deref(), Some(value));
+    }
+    let large = vec![7; 30_000];
+    assert_eq!(rig.set("k", &large), STORED);
+    assert_eq!(rig.ask(append(&[7; 20_000])), Ok(Answer::Length(50_000)));
+    rig.reopen();
+    assert_eq!(rig.get("k"), Some(vec![7; 50_000]));
+}
+
+#[test]
+fn what_is_added_to_lives_as_long_and_conditions_are_looked_at_in_the_same_step() {
+    use kv::ask::Condition::{IfLater, IfNone, IfSome, IfSooner};
+    let mut rig = Rig::new(4 << 20, 64 << 10);
+    let add = || Ask::Add { key: bytes("k"), by: 1 };
+    let live = |until_ms, conditions: &[_]| {
+        let conditions = conditions.to_vec();
+        Ask::LiveIf { key: bytes("k"), until_ms, conditions }
+    };
+    let whether = |stored| Ok(Answer::Set { stored, old: None });
+    let describe = || Ask::Describe { key: bytes("k") };
+    let until = |value_bytes, until_ms| Ok(Answer::Described(Some(Description { value_bytes, until_ms })));
+    assert_eq!(rig.ask(live(2000, &[IfNone])), whether(false), "there is no key");
+    assert_eq!(rig.set("k", b"9"), STORED);
+    assert_eq!(rig.ask(live(2000, &[IfSome])), whether(false));
+    assert_eq!(rig.ask(live(2000, &[IfNone])), whether(true));
+    assert_eq!(rig.ask(add()), Ok(Answer::Sum(10)));
+    assert_eq!(rig.ask(describe()), until(2, Some(2000)));
+    assert_eq!(rig.ask(live(1500, &[IfSome, IfLater])), whether(false));
+    assert_eq!(rig.ask(live(1500, &[IfSome, IfSooner])), whether(true));
+    assert_eq!(rig.ask(describe()), until(2, Some(1500)));
+    rig.now_ms = 1500;
+    assert_eq!(rig.ask(add()), Ok(Answer::Sum(1)));
+    assert_eq!(rig.ask(describe()), until(1, None));
+    assert_eq!(rig.ask(live(1400, &[IfNone])), whether(true));
+    assert_eq!((rig.get("k"), rig.ask(Ask::Count)), (None, Ok(Answer::Count(0))));
+}
+
 #[test]
 fn a_large_value_is_read_in_pieces_and_whole() {
     let mut rig = Rig::new(64 << 20, 1 << 20);
@@ -225,6 +177,49 @@ fn large_values_are_read_in_turns() {
         assert!(matches!(&told.answer, Ok(Answer::Value(Some(found))) if found.to_vec() == expected));
     }
     assert!(most < 4 << 20, "{most} bytes were read and not yet told");
+}
+
+/// What a client asked for that has left is not read on; what it wrote is written.
+#[test]
+fn what_nobody_wants_to_know_any_more_is_not_read() {
+    let mut rig = Rig::new(64 << 20, 1 << 20);
+    rig.options.loading_bytes_max = 1 << 20;
+    let value = vec![3; 8 << 20];
+    assert_eq!(rig.set("large", &value), STORED);
+    rig.reopen();
+    let get = || Ask::Get { key: bytes("large"), range: Range::Whole, lifetime: None };
+    (0..10).for_each(|tag| rig.store.start(tag, get()));
+    rig.store.start(10, set("other", b"written"));
+    rig.store.start(11, get());
+    let (mut told, mut drives) = (Vec::new(), 0);
+    while told.len() < 12 {
+        rig.store.drive(rig.now_ms, &mut told);
+        drives += 1;
+        if drives == 3 {
+            rig.store.forget(&(0..11).collect::<Vec<u64>>());
+        }
+        while let Some(issued) = rig.store.next_request() {
+            let ended = rig.memory.end(issued);
+            rig.store.ended(ended);
+        }
+    }
+    told.sort_by_key(|told: &Told| told.tag);
+    assert!(told[..10].iter().all(|told| told.answer == Err(Refused::Forgotten)), "{:?}", told[..10]);
+    assert_eq!(told[10].answer, STORED);
+    assert_eq!(told[11].answer, Ok(Answer::Value(Some(Value::new(&value)))));
+    let read_bytes = rig.store.figures().read_bytes;
+    assert!(read_bytes < 11 << 20, "{read_bytes} bytes were read");
+    // A tag that is used again is another ask.
+    rig.store.start(0, get());
+    told.clear();
+    while told.is_empty() {
+        rig.store.drive(rig.now_ms, &mut told);
+        while let Some(issued) = rig.store.next_request() {
+            let ended = rig.memory.end(issued);
+            rig.store.ended(ended);
+        }
+    }
+    assert_eq!(told[0].answer, Ok(Answer::Value(Some(Value::new(&value)))));
 }
 
 fn length_of(told: &Told) -> usize {
@@ -288,6 +283,46 @@ fn a_full_store_refuses_keeps_everything_and_lets_delete() {
             let told = rig.ask(Ask::Delete { key: bytes(&format!("new{round}-{n}")), old: Old::Ignored });
             assert_eq!(told, Ok(Answer::Deleted { was_there: true, old: None }));
         }
+    }
+}
+
+fn set_until(key: &str, value: &[u8], until_ms: u64) -> Ask {
+    let (key, value, lifetime) = (bytes(key), Value::new(value), Lifetime::UntilMs(until_ms));
+    Ask::Set { key, value, when: When::Always, lifetime, old: Old::Ignored }
+}
+
+/// Many times what fits, little of it at a time: values in records and values in parts.
+#[test]
+fn keys_whose_time_is_up_give_their_room_back() {
+    for size in [100, 1000, 30_000] {
+        let mut rig = Rig::new(2 << 20, 64 << 10);
+        assert_eq!(rig.set("stays", &[9; 1000]), STORED);
+        for number in 0..(20 << 20) / (size + 100) {
+            rig.now_ms += u64::try_from(size).unwrap() / 100;
+            let until_ms = rig.now_ms + 1000;
+            let told = rig.ask(set_until(&format!("key {number}"), &vec![1; size], until_ms));
+            assert_eq!(told, STORED, "{number} of {size} bytes: {:?}", rig.store.figures());
+        }
+        assert_eq!(rig.get("stays"), Some(vec![9; 1000]));
+        rig.reopen();
+        assert_eq!(rig.get("stays"), Some(vec![9; 1000]));
+    }
+}
+
+/// A store that was opened does not know when keys end, and finds out when it needs their room.
+#[test]
+fn keys_whose_time_was_up_before_a_start_give_their_room_back() {
+    let mut rig = Rig::new(2 << 20, 64 << 10);
+    let mut kept = 0;
+    while rig.ask(set_until(&format!("key{kept}"), &[3; 2000], 5000)) == STORED {
+        kept += 1;
+    }
+    rig.reopen();
+    assert!(matches!(rig.set("other", &[4; 9000]), Err(Refused::NoSpace { .. })));
+    rig.reopen();
+    rig.now_ms = 5000;
+    for number in 0..kept {
+        assert_eq!(rig.set(&format!("other{number}"), &[4; 2000]), STORED, "{:?}", rig.store.figures());
     }
 }
 
@@ -355,7 +390,7 @@ fn a_lost_segment_puts_in_doubt_what_is_older() {
 
 #[test]
 fn what_is_no_store_is_not_opened() {
-    let mut memory = Memory { bytes: vec![0; 1 << 20], writes_fail: false };
+    let mut memory = Memory::new(1 << 20);
     let opened = open(&mut memory, 1 << 20, Options::default());
     assert!(matches!(opened.err(), Some(OpenError::Header(_))));
     assert!(matches!(open(&mut memory, 0, Options::default()).err(), Some(OpenError::Header(_))));

@@ -5,7 +5,6 @@ use crate::wire::{Budget, Trust, Version};
 use crate::{Limits, Settings};
 use block::slab::{Key, Slab};
 use front::{Command, Meter};
-use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// Names a connection; never used again while the server runs.
@@ -49,6 +48,8 @@ pub(crate) struct Asked {
     pub sequence: u64,
     /// Which of its questions.
     pub part: usize,
+    /// What the store was given as its name.
+    pub tag: u64,
 }
 
 /// What one command was used for.
@@ -126,12 +127,6 @@ pub struct Desk {
     numbers: u64,
     asked: Slab<Asked>,
     asked_count: usize,
-    /// Keys that a command with several steps works on.
-    locked: HashSet<Box<[u8]>>,
-    /// Places of clients that wait for a key.
-    queues: HashMap<Box<[u8]>, VecDeque<u32>>,
-    /// The first of those whose key is free, and the key.
-    ready: VecDeque<(u32, Box<[u8]>)>,
 }
 
 impl Desk {
@@ -154,9 +149,6 @@ impl Desk {
             numbers: 0,
             asked: Slab::default(),
             asked_count: 0,
-            locked: HashSet::new(),
-            queues: HashMap::new(),
-            ready: VecDeque::new(),
         }
     }
 
@@ -221,7 +213,13 @@ impl Desk {
     pub(crate) fn ask(&mut self, asked: Asked) -> u64 {
         self.started = true;
         self.asked_count += 1;
-        u64::from(self.asked.insert(asked).index())
+        let named = |key: Key<Asked>| Asked { tag: u64::from(key.index()), ..asked };
+        u64::from(self.asked.insert_with(named).index())
+    }
+
+    /// What was asked for a client and is not answered.
+    pub(crate) fn tags_of(&self, id: ClientId) -> Vec<u64> {
+        self.asked.iter().filter(|asked| asked.client == Some(id)).map(|asked| asked.tag).collect()
     }
 
     /// What the store has answered.
@@ -237,11 +235,6 @@ impl Desk {
     /// Questions that the store has not answered.
     pub fn asked_count(&self) -> usize {
         self.asked_count
-    }
-
-    /// Whether any key is kept.
-    pub(crate) fn has_locks(&self) -> bool {
-        !self.locked.is_empty()
     }
 
     /// A command has ended.
@@ -263,49 +256,6 @@ impl Desk {
         calls.waited_ns = calls.waited_ns.saturating_add(waited_ns);
         let Some(kind) = kind else { return };
         self.meter.count(kind, u64::try_from(bytes).unwrap_or(u64::MAX), failed, waited_ns);
-    }
-
-    /// Keeps a key for a command with several steps, if no other has it.
-    pub(crate) fn lock(&mut self, key: &[u8]) {
-        let new = self.locked.insert(key.into());
-        debug_assert!(new, "a key is looked at before it is locked");
-    }
-
-    /// Whether a command with several steps works on a key.
-    pub(crate) fn is_locked(&self, key: &[u8]) -> bool {
-        !self.locked.is_empty() && self.locked.contains(key)
-    }
-
-    /// The command is at its end; who waited first may try again.
-    pub(crate) fn unlock(&mut self, key: &[u8]) {
-        self.locked.remove(key);
-        self.pass_on(key);
-    }
-
-    /// A client waits for a key.
-    pub(crate) fn wait_for(&mut self, key: &[u8], id: ClientId) {
-        self.queues.entry(key.into()).or_default().push_back(id.index);
-    }
-
-    /// If a key is free, who waits first for it may try again. One after the other: all at once would cost
-    /// each of them as many tries as there are others.
-    pub(crate) fn pass_on(&mut self, key: &[u8]) {
-        if self.queues.is_empty() || self.is_locked(key) {
-            return;
-        }
-        let Some(queue) = self.queues.get_mut(key) else { return };
-        if let Some(index) = queue.pop_front() {
-            self.ready.push_back((index, key.into()));
-        }
-        if queue.is_empty() {
-            self.queues.remove(key);
-        }
-    }
-
-    /// The place of a client that should try again, and the key that is to be [passed on](Self::pass_on)
-    /// then.
-    pub(crate) fn next_ready(&mut self) -> Option<(u32, Box<[u8]>)> {
-        self.ready.pop_front()
     }
 }
 

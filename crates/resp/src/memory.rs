@@ -102,6 +102,29 @@ impl MemoryKeys {
                 part_of(&held.value, range)
             })),
             Ask::Describe { key } => Answer::Described(self.get(&key).map(|held| describe(held))),
+            Ask::Add { key, by } => {
+                let sum = kv::ask::sum(self.get(&key).map(|held| &held.value), by)?;
+                let value = Value::new(sum.to_string().as_bytes());
+                self.set(&key, value, When::Always, Lifetime::AsBefore, Old::Ignored)?;
+                Answer::Sum(sum)
+            }
+            Ask::Append { key, tail } => {
+                let mut value = self.get(&key).map(|held| held.value.clone()).unwrap_or_default();
+                tail.parts().iter().for_each(|part| value.push(part.clone()));
+                let length = value.len();
+                self.set(&key, value, When::Always, Lifetime::AsBefore, Old::Ignored)?;
+                Answer::Length(length)
+            }
+            Ask::LiveIf { key, until_ms, conditions } => {
+                let holds = |held: &&mut Held| {
+                    conditions.iter().all(|condition| condition.holds(held.until_ms, until_ms))
+                };
+                let held = self.get(&key).filter(holds);
+                let stored = held.map(|held| held.until_ms = Some(until_ms)).is_some();
+                // Whose time is up is gone.
+                self.get(&key);
+                Answer::Set { stored, old: None }
+            }
             Ask::Delete { key, old } => {
                 let before = self.get(&key).is_some().then(|| self.held.remove(&place_of(&key))).flatten();
                 let was_there = before.is_some();
@@ -133,7 +156,10 @@ fn key_of(ask: &Ask) -> Option<&[u8]> {
         | Ask::Get { key, .. }
         | Ask::Describe { key }
         | Ask::Delete { key, .. }
-        | Ask::Live { key, .. } => Some(key),
+        | Ask::Add { key, .. }
+        | Ask::Append { key, .. }
+        | Ask::Live { key, .. }
+        | Ask::LiveIf { key, .. } => Some(key),
         Ask::Scan { .. } | Ask::Count | Ask::Clear | Ask::Flush => None,
     }
 }

@@ -16,6 +16,8 @@ pub(crate) struct Pending {
     pub version: Version,
     /// When it came.
     pub came_ns: u64,
+    /// Bytes of its arguments.
+    pub sent_bytes: usize,
     /// What it holds of the budget.
     pub held_bytes: usize,
 }

@@ -5,9 +5,10 @@
 //! answers leave in the order of the commands.
 //!
 //! # Invariants
-//! - Two commands about one key take effect in their order: the store keeps it for what is asked of it, no
-//!   command is begun while one before it has not asked all it has to, and a key on which a command works
-//!   in several steps is locked.
+//! - Two commands about one key take effect in their order: the store keeps it for what is asked of it, and
+//!   no command is begun while one before it has not asked all it has to.
+//! - What a command does with a key it asks of the store at once. Two questions, one after the other, would
+//!   undo what others do in between.
 //! - What a client holds is counted in the budget of all, and given back by [`Session::abandon`] at the
 //!   latest.
 
@@ -29,7 +30,7 @@ use std::collections::VecDeque;
 pub enum Wants {
     /// More bytes from the client.
     Bytes,
-    /// That the store answers, answers are sent, or a key is free. Call [`Session::receive`] again then.
+    /// That the store answers or answers are sent. Call [`Session::receive`] again then.
     Room,
     /// Nothing: no more input is looked at.
     Nothing,
@@ -65,8 +66,6 @@ pub struct Session {
     has_more: bool,
     /// Whether one of them stands alone.
     is_alone: bool,
-    /// Whether the next command is in the queue for a key.
-    is_queued: bool,
     output: Output,
     /// Bytes of answers that wait for those before them.
     kept_bytes: usize,
@@ -97,7 +96,6 @@ impl Session {
             first: 0,
             has_more: false,
             is_alone: false,
-            is_queued: false,
             output: Output::default(),
             kept_bytes: 0,
             counted_bytes: 0,
@@ -136,7 +134,7 @@ impl Session {
                     self.push(
                         State::Ended(Outcome::Failed(Said::of(format!("ERR {violation}")))),
                         None,
-                        0,
+                        (0, 0),
                         cx,
                     );
                     self.fault = Some(violation.into());
@@ -173,9 +171,6 @@ impl Session {
             State::Stepping(steps) => match steps.next(answer) {
                 Turn::Ask(ask) => start(asked, ask, cx),
                 Turn::End(outcome) => {
-                    if let Some(key) = steps.key() {
-                        cx.desk.unlock(key);
-                    }
                     self.kept_bytes += length_of(&outcome);
                     pending.state = State::Ended(outcome);
                 }
@@ -200,11 +195,6 @@ impl Session {
             }
         }
         Ok(())
-    }
-
-    /// Its turn for a key has come.
-    pub(crate) fn leave_queue(&mut self) {
-        self.is_queued = false;
     }
 
     /// The first `count_bytes` of the output were sent.
@@ -240,18 +230,13 @@ impl Session {
         self.fault.take()
     }
 
-    /// Gives everything back. What the store answers later is nobody's.
+    /// Gives everything back. What the store answers later is nobody's, and need not be read for that.
     pub fn abandon(&mut self, cx: &mut Context<'_>) {
         let held = self.parser.reset();
         cx.desk.budget.give(held + self.held_bytes + self.counted_bytes);
         (self.held_bytes, self.counted_bytes) = (0, 0);
-        for pending in self.pending.drain(..) {
-            if let State::Stepping(steps) = &pending.state
-                && let Some(key) = steps.key()
-            {
-                cx.desk.unlock(key);
-            }
-        }
+        self.pending.clear();
+        cx.keys.forget(&cx.desk.tags_of(self.id));
         self.ends = true;
         cx.desk.farewell(self.id);
     }
@@ -351,7 +336,7 @@ impl Session {
             Reply::new(&mut out, Version::Two).error(&text);
         }
         self.kept_bytes += out.len();
-        self.push(State::Answered(out), Some(place), 0, cx);
+        self.push(State::Answered(out), Some(place), (0, 0), cx);
         self.ends |= ends;
     }
 
@@ -368,32 +353,29 @@ impl Session {
         if order == Order::Alone && !self.pending.is_empty() {
             return Begun::Later;
         }
-        if cx.desk.has_locks()
-            && let Some(key) = first_of(spec, &arguments, |key| cx.desk.is_locked(key))
-        {
-            if !std::mem::replace(&mut self.is_queued, true) {
-                cx.desk.wait_for(key, self.id);
-            }
-            return Begun::Later;
-        }
-        self.is_queued = false;
-        let held_bytes = (0..arguments.count()).map(|index| arguments.length(index)).sum();
+        let sent_bytes = (0..arguments.count()).map(|index| arguments.length(index)).sum();
         let now_ms = cx.desk.now_ms;
-        match plan(&mut Call { arguments, spec, now_ms }) {
-            Err(said) => self.fail(said, Some(place), cx),
-            Ok(_) if !cx.desk.budget.take(held_bytes) => self.without_room(cx),
-            Ok(plan) => {
-                self.held_bytes += held_bytes;
-                self.is_alone = order == Order::Alone;
-                self.carry_out(plan, place, held_bytes, cx);
+        let plan = match plan(&mut Call { arguments, spec, now_ms }) {
+            Ok(plan) => plan,
+            Err(said) => {
+                self.fail(said, Some(place), cx);
+                return Begun::Yes;
             }
+        };
+        let held_bytes = plan.memory_bytes().saturating_add(sent_bytes);
+        if cx.desk.budget.take(held_bytes) {
+            self.held_bytes += held_bytes;
+            self.is_alone = order == Order::Alone;
+            self.carry_out(plan, place, (sent_bytes, held_bytes), cx);
+        } else {
+            self.without_room(cx);
         }
         Begun::Yes
     }
 
-    fn carry_out(&mut self, plan: Plan, place: usize, held_bytes: usize, cx: &mut Context<'_>) {
+    fn carry_out(&mut self, plan: Plan, place: usize, bytes: (usize, usize), cx: &mut Context<'_>) {
         let sequence = self.first + u64::try_from(self.pending.len()).expect("what waits is bounded");
-        let asked = Asked { client: Some(self.id), sequence, part: 0 };
+        let asked = Asked { client: Some(self.id), sequence, ..Asked::default() };
         let state = match plan {
             Plan::Now(outcome, ask) => {
                 if let Some(ask) = ask {
@@ -407,9 +389,6 @@ impl Session {
             }
             Plan::Steps(mut steps) => {
                 bound(&mut steps, cx.desk.limits.keys_answer_bytes_max);
-                if let Some(key) = steps.key() {
-                    cx.desk.lock(key);
-                }
                 start(asked, steps.first(), cx);
                 State::Stepping(steps)
             }
@@ -418,7 +397,7 @@ impl Session {
                 State::Gathering(Gathered::new(gather, asks))
             }
         };
-        self.push(state, Some(place), held_bytes, cx);
+        self.push(state, Some(place), bytes, cx);
     }
 
     fn without_room(&mut self, cx: &mut Context<'_>) {
@@ -432,12 +411,19 @@ impl Session {
     }
 
     fn fail(&mut self, said: Said, place: Option<usize>, cx: &mut Context<'_>) {
-        self.push(State::Ended(Outcome::Failed(said)), place, 0, cx);
+        self.push(State::Ended(Outcome::Failed(said)), place, (0, 0), cx);
     }
 
-    fn push(&mut self, state: State, spec: Option<usize>, held_bytes: usize, cx: &mut Context<'_>) {
-        let version = cx.desk.who(self.id).version;
-        self.pending.push_back(Pending { state, spec, version, came_ns: cx.desk.now_ns, held_bytes });
+    /// A command that has come, with the bytes that it has and that it holds.
+    fn push(
+        &mut self,
+        state: State,
+        spec: Option<usize>,
+        (sent_bytes, held_bytes): (usize, usize),
+        cx: &mut Context<'_>,
+    ) {
+        let (version, came_ns) = (cx.desk.who(self.id).version, cx.desk.now_ns);
+        self.pending.push_back(Pending { state, spec, version, came_ns, sent_bytes, held_bytes });
     }
 
     /// Learns from an answer.
@@ -453,6 +439,8 @@ impl Session {
                 Answer::Set { .. }
                 | Answer::Described(_)
                 | Answer::Deleted { .. }
+                | Answer::Sum(_)
+                | Answer::Length(_)
                 | Answer::Scanned { .. }
                 | Answer::Count(_)
                 | Answer::Done,
@@ -513,7 +501,7 @@ impl Session {
         if let Some(place) = pending.spec {
             let waited_ns = cx.desk.now_ns.saturating_sub(pending.came_ns);
             let kind = COMMANDS.get(place).and_then(kind_of);
-            cx.desk.count(place, kind, pending.held_bytes.max(answer_bytes), failed, waited_ns);
+            cx.desk.count(place, kind, pending.sent_bytes.max(answer_bytes), failed, waited_ns);
         }
     }
 
@@ -532,7 +520,7 @@ impl Session {
         let open_max = if is_paused && matches!(gathered.gather, Gather::List) { 0 } else { window };
         let mut asked_any = false;
         while let Some((ask, part)) = gathered.next(open_max) {
-            start(Asked { client: Some(self.id), sequence, part }, ask, cx);
+            start(Asked { client: Some(self.id), sequence, part, ..Asked::default() }, ask, cx);
             asked_any = true;
         }
         self.has_more = !gathered.asks.is_empty();
@@ -575,16 +563,6 @@ fn kind_of(spec: &Spec) -> Option<Command> {
     } else {
         matches!(spec.run, Run::Store(..)).then_some(Command::Flush)
     }
-}
-
-/// The first of a command's keys that is like this.
-fn first_of<'a>(spec: &Spec, arguments: &Arguments<'a>, is: impl Fn(&[u8]) -> bool) -> Option<&'a [u8]> {
-    let at = |place: i64| usize::try_from(place).ok();
-    let last = if spec.keys.1 < 0 { arguments.count().checked_sub(1) } else { at(spec.keys.1) };
-    let (Some(first @ 1..), Some(last), Some(step @ 1..)) = (at(spec.keys.0), last, at(spec.keys.2)) else {
-        return None;
-    };
-    (first..=last).step_by(step).filter_map(|index| arguments.get(index)).find(|key| is(key))
 }
 
 fn quoted(word: &[u8]) -> String {

@@ -49,7 +49,7 @@ impl Kind {
 }
 
 /// Where a record lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place {
     pub(crate) sequence: u64,
     pub(crate) address: u64,

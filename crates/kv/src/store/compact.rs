@@ -12,7 +12,7 @@ use crate::layout::{Entry, Footer, Head, Kind, Manifest, Place, record_bytes, su
 use crate::log::{BACK, New, Wait};
 use crate::numbers::{narrow, small, wide};
 use crate::planted::{Planted, planted};
-use crate::slots::Use;
+use crate::slots::{Slot, Use, cost};
 
 /// Bytes that are read of a victim at a time, at least; a record that begins in them is read whole.
 const WINDOW_BYTES: u64 = 256 << 10;
@@ -50,11 +50,21 @@ enum State {
 pub(super) struct Compaction {
     state: State,
     victim_count: u64,
+    /// Victims up to this count are wanted by who found no room, if keys are there whose time may be up.
+    wanted_count: u64,
+    /// Bytes of such keys, and when it is looked again.
+    over_bytes: u64,
+    look_at_ms: u64,
 }
+
+/// How often it is looked for keys whose time is up.
+const LOOK_EVERY_MS: u64 = 1000;
+/// Segments that are emptied at most for one ask that finds no room.
+const VICTIMS_AN_ASK: u64 = 16;
 
 impl Compaction {
     pub(super) fn new() -> Self {
-        Self { state: State::Idle, victim_count: 0 }
+        Self { state: State::Idle, victim_count: 0, wanted_count: 0, over_bytes: 0, look_at_ms: 0 }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -64,6 +74,17 @@ impl Compaction {
     /// Whether it has read what it needs to go on.
     pub(super) fn is_moving(&self) -> bool {
         matches!(self.state, State::Moving(_))
+    }
+
+    /// Who finds no room wants some victims; up to which count.
+    pub(super) fn want(&mut self) -> u64 {
+        self.wanted_count = self.victim_count + VICTIMS_AN_ASK;
+        self.wanted_count
+    }
+
+    /// How many victims there were.
+    pub(super) fn victim_count(&self) -> u64 {
+        self.victim_count
     }
 
     /// Gives up what it was at.
@@ -86,8 +107,12 @@ impl Store {
         }
         match std::mem::replace(&mut self.compaction.state, State::Idle) {
             State::Idle => {
+                if self.marks.now_ms >= self.compaction.look_at_ms {
+                    self.look_for_over();
+                }
                 if let Some(slot) = self.choose_victim() {
                     self.compaction.victim_count += 1;
+                    self.slots.unstick(slot);
                     self.read_summary(slot, summary_bytes(LINES_AT_FIRST));
                 }
             }
@@ -96,15 +121,37 @@ impl Store {
         }
     }
 
+    /// Looks how much there is of keys whose time is up.
+    pub(super) fn look_for_over(&mut self) {
+        self.compaction.over_bytes = self.slots.all_over_bytes(self.marks.now_ms);
+        self.compaction.look_at_ms = self.marks.now_ms + LOOK_EVERY_MS;
+    }
+
+    /// Whether emptying segments may gain something of keys whose time is up.
+    pub(super) fn may_gain(&self) -> bool {
+        self.compaction.over_bytes > 0 || self.choose_unknown().is_some()
+    }
+
+    /// A segment of which nobody knows what of it is over, if somebody finds no room.
+    fn choose_unknown(&self) -> Option<usize> {
+        let may = self.compaction.victim_count < self.compaction.wanted_count && self.slots.free_count() > 1;
+        let unknown = |slot: &Slot| slot.ends_unknown && slot.is_worth_a_try(self.marks.now_ms);
+        let all = self.slots.all().filter(|(_, slot)| may && unknown(slot));
+        all.min_by_key(|(_, slot)| slot.sequence).map(|(at, _)| at)
+    }
+
     /// The segment that is worth most to be emptied, if slots are wanted.
-    fn choose_victim(&self) -> Option<usize> {
+    pub(super) fn choose_victim(&self) -> Option<usize> {
         let emptied = self.slots.emptied_count();
         let short_of_slots = self.slots.free_count() + emptied <= self.slots.low_water();
         let many_tombstones = self.slots.tombstone_bytes() > self.slots.capacity_bytes() / 16;
-        if !short_of_slots && !many_tombstones {
-            return None;
+        let over = self.compaction.over_bytes;
+        let is_asked = self.compaction.victim_count < self.compaction.wanted_count;
+        let much_over = over > self.slots.capacity_bytes() / 16 || over > 0 && is_asked;
+        if !short_of_slots && !many_tombstones && !much_over {
+            return self.choose_unknown();
         }
-        let closed = || self.slots.all().filter(|(_, slot)| slot.used == Use::Closed && !slot.stuck);
+        let closed = || self.slots.all().filter(|(_, slot)| slot.is_worth_a_try(self.marks.now_ms));
         if many_tombstones && self.slots.free_count() > 1 {
             // In turn: values that keep tombstones from going, and those that hold most tombstones.
             let victim = match self.compaction.victim_count % 3 {
@@ -127,9 +174,14 @@ impl Store {
             let age = if hurry { 1 } else { u128::from(now - sequence + 1).isqrt() };
             u128::from(size - live.min(size)) * age * 1000 / u128::from(live + 1)
         };
-        let best = closed().max_by_key(|(_, slot)| worth(slot.live_bytes, slot.sequence));
-        best.filter(|(_, slot)| slot.live_bytes < self.geometry().segment_payload_bytes())
+        // A key whose time is up counts until it is buried.
+        let stays = |at: usize, slot: &Slot| {
+            slot.live_bytes.saturating_sub(self.slots.over_bytes(at, self.marks.now_ms))
+        };
+        let best = closed().max_by_key(|(at, slot)| worth(stays(*at, slot), slot.sequence));
+        best.filter(|(at, slot)| stays(*at, slot) < self.geometry().segment_payload_bytes())
             .map(|(slot, _)| slot)
+            .or_else(|| self.choose_unknown())
     }
 
     fn read_summary(&mut self, slot: usize, bytes: u64) {
@@ -158,10 +210,10 @@ impl Store {
         }
     }
 
-    /// A segment that cannot be read as a whole stays as it is.
+    /// A segment that cannot be read as a whole stays as it is, for now.
     fn give_up_victim(&mut self, slot: usize) {
-        self.figures.damaged_count += 1;
-        self.slots.stick(slot);
+        self.figures.damaged_count += u64::from(!self.slots.get(slot).has_failed());
+        self.slots.stick(slot, self.marks.now_ms);
         self.compaction.give_up();
     }
 
@@ -210,7 +262,7 @@ impl Store {
         let mut moved = 0;
         while let Some(entry) = victim.entries.get(victim.at).copied() {
             let address = slot_start + entry.offset_bytes();
-            if !self.counts(&entry, address) {
+            if !self.counts(&entry, address) || self.let_go_unread(victim.slot, &entry, address) {
                 victim.at += 1;
                 continue;
             }
@@ -236,9 +288,10 @@ impl Store {
                 }
             }
         }
+        self.compaction.look_at_ms = 0;
         let slot = self.slots.get(victim.slot);
         if slot.stuck || slot.live_bytes > 0 {
-            self.slots.stick(victim.slot);
+            self.slots.stick(victim.slot, self.marks.now_ms);
         } else if planted(Planted::ReuseBeforeTable) {
             self.slots.release(victim.slot);
         } else {
@@ -257,13 +310,13 @@ impl Store {
             if place + entry.taken_bytes() > limit {
                 break;
             }
-            if self.counts(entry, place) {
+            if self.counts(entry, place) && !self.goes_unread(entry, place) {
                 end = place + entry.taken_bytes();
             }
         }
         if end == address {
             // The line says more than a record can have.
-            self.slots.stick(victim.slot);
+            self.slots.stick(victim.slot, self.marks.now_ms);
             victim.at += 1;
             self.compaction.state = State::Moving(victim);
             return;
@@ -291,9 +344,17 @@ impl Store {
             });
         let Some((head, key, value)) = verified else {
             self.figures.damaged_count += 1;
-            self.slots.stick(victim.slot);
+            self.slots.stick(victim.slot, self.marks.now_ms);
             return Ok(());
         };
+        if self.is_outlived(entry, address) {
+            let owned = if head.kind == Kind::Large { Manifest::decode(value).ok() } else { None };
+            self.let_go(victim.slot, entry, address, head.kind);
+            if let Some(manifest) = owned {
+                self.drop_parts(manifest.id, manifest.value_bytes);
+            }
+            return Ok(());
+        }
         let over = head.until_ms != 0 && head.until_ms <= self.marks.now_ms;
         if over && matches!(head.kind, Kind::Value | Kind::Large) {
             return self.bury(victim, entry, address, &head, key, value);
@@ -318,6 +379,30 @@ impl Store {
             owns,
         };
         self.copy(victim.slot, entry, address, &new)
+    }
+
+    /// Whether the record of a line is out of date although the index names it.
+    fn is_outlived(&self, entry: &Entry, address: u64) -> bool {
+        self.outlived.has(Place { sequence: self.sequence_at(address), address }, entry.hash)
+    }
+
+    /// Whether a record that is out of date need not be read: it is not known to own parts.
+    fn goes_unread(&self, entry: &Entry, address: u64) -> bool {
+        matches!(entry.kind, Some(Kind::Value | Kind::Tombstone)) && self.is_outlived(entry, address)
+    }
+
+    /// Lets go of a record that is out of date and need not be read. False: it is none.
+    fn let_go_unread(&mut self, slot: usize, entry: &Entry, address: u64) -> bool {
+        let Some(kind) = entry.kind.filter(|_| self.goes_unread(entry, address)) else { return false };
+        self.let_go(slot, entry, address, kind);
+        true
+    }
+
+    /// A record that is out of date leaves the index. What is known of its key is of the newer one.
+    fn let_go(&mut self, slot: usize, entry: &Entry, address: u64, kind: Kind) {
+        self.index.remove(entry.hash.main, payload(address));
+        self.slots.dies(slot, kind, entry.taken_bytes());
+        self.marks.key_count -= u64::from(kind != Kind::Tombstone);
     }
 
     /// Appends the copy of a record and makes it the one that counts.
@@ -348,6 +433,11 @@ impl Store {
         self.slots.dies(slot, old_kind, entry.taken_bytes());
         let to_slot = self.geometry().slot_of(to);
         self.slots.lives(to_slot, new.kind, taken);
+        let parts_bytes = match new.kind {
+            Kind::Large => Manifest::decode(new.value).map_or(0, |manifest| manifest.value_bytes),
+            Kind::Value | Kind::Tombstone | Kind::Part | Kind::Clear => 0,
+        };
+        self.slots.ends(to_slot, new.until_ms, cost(taken) + parts_bytes);
         Ok(())
     }
 

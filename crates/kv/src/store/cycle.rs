@@ -325,6 +325,8 @@ impl Store {
                 self.slots.release(slot);
             }
         }
+        let (slots, geometry) = (&self.slots, &self.header.geometry);
+        self.outlived.retain(|place| slots.get(geometry.slot_of(place.address)).sequence == place.sequence);
         if self.cycles.last_table {
             self.course = Course::Stopped;
         }

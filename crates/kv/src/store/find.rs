@@ -3,12 +3,13 @@
 use super::ahead::AHEAD;
 use super::operation::{Loading, Operation, Phase, Want};
 use super::{Course, Flight, HeldBack, Store};
-use crate::ask::{Answer, Ask, KEY_BYTES_MAX, Range, Refused, VALUE_BYTES_MAX, Value};
+use crate::ask::{Answer, Ask, KEY_BYTES_MAX, NUMBER_BYTES_MAX, Range, Refused, VALUE_BYTES_MAX, Value};
 use crate::blocks::BLOCK_BYTES;
 use crate::cache::Meta;
 use crate::cuckoo::Candidates;
 use crate::hash::KeyHash;
 use crate::layout::{HEAD_BYTES_MAX, Head, Kind, Malformed, Manifest, Place, UNIT_BYTES};
+use crate::locks::Mode;
 use crate::numbers::{narrow, wide};
 use block::slab::Key;
 
@@ -68,6 +69,7 @@ impl Store {
             Ask::Flush => self.answer_when_durable(tag, Answer::Done),
             // In a store that works it was carried out where it waited.
             Ask::Clear => self.tell(tag, Err(Refused::ReadOnly)),
+            Ask::Scan { .. } if self.work.forgotten.contains(&tag) => self.tell(tag, Err(Refused::Forgotten)),
             Ask::Scan { cursor, count } => self.begin_scan(tag, cursor, count),
             Ask::Set { key, value, when, lifetime, old } => {
                 let value_bytes = value.len();
@@ -81,6 +83,11 @@ impl Store {
             Ask::Describe { key } => self.begin(tag, (key, hash), Want::Describe),
             Ask::Delete { key, old } => self.begin(tag, (key, hash), Want::Delete { old }),
             Ask::Live { key, lifetime } => self.begin(tag, (key, hash), Want::Live { lifetime }),
+            Ask::LiveIf { key, until_ms, conditions } => {
+                self.begin(tag, (key, hash), Want::LiveIf { until_ms, conditions });
+            }
+            Ask::Add { key, by } => self.begin(tag, (key, hash), Want::Add { by }),
+            Ask::Append { key, tail } => self.begin(tag, (key, hash), Want::Append { tail }),
         }
     }
 
@@ -123,16 +130,18 @@ impl Store {
             candidates: Candidates::default(),
             at: 0,
             restarts: 0,
-            damaged: None,
+            damaged: Vec::new(),
             current: None,
             loading: Loading::default(),
             loading_bytes: 0,
             loaded: None,
             storing: None,
+            gives: None,
+            waits_until: 0,
             promised_bytes: 0,
         });
         let mode = operation.mode();
-        if mode == crate::locks::Mode::Write && self.course == Course::Failed {
+        if mode == Mode::Write && self.course == Course::Failed {
             return self.tell(tag, Err(Refused::ReadOnly));
         }
         let id = self.work.operations.insert(Some(operation)).index();
@@ -173,11 +182,21 @@ impl Store {
     pub(super) fn resume(&mut self, id: u32) {
         let Some(operation) = self.take_operation(id) else { return };
         match operation.phase {
+            Phase::Key | Phase::Turn if self.is_forgotten(&operation) => {
+                self.refuse(id, &operation, Refused::Forgotten);
+            }
             Phase::Key => self.look_up(id, operation),
             Phase::Turn => self.load(id, operation, None),
             Phase::Room | Phase::Parts { .. } => self.execute(id, operation),
             Phase::Candidate | Phase::Value => self.park_again(id, operation),
         }
+    }
+
+    /// Whether it only reads, and nobody wants to know.
+    pub(super) fn is_forgotten(&self, operation: &Operation) -> bool {
+        !self.work.forgotten.is_empty()
+            && operation.mode() == Mode::Read
+            && self.work.forgotten.contains(&operation.tag)
     }
 
     fn park_again(&mut self, id: u32, operation: Box<Operation>) {
@@ -188,7 +207,7 @@ impl Store {
     /// Searches the newest record of the key.
     pub(super) fn look_up(&mut self, id: u32, mut operation: Box<Operation>) {
         operation.loaded = None;
-        operation.damaged = None;
+        operation.damaged.clear();
         operation.current = self.cache.get(operation.hash.main, &operation.key);
         if operation.current.is_some() {
             return self.found(id, operation, None);
@@ -196,6 +215,16 @@ impl Store {
         operation.candidates = self.index.candidates(operation.hash.main);
         operation.at = 0;
         self.next_candidate(id, operation);
+    }
+
+    /// Searches anew what has moved meanwhile. Whoever has no luck for long is refused: what is not found
+    /// where it was is not known to be absent.
+    fn look_up_again(&mut self, id: u32, mut operation: Box<Operation>) {
+        if operation.restarts >= RESTARTS_MAX {
+            return self.refuse(id, &operation, Refused::Busy);
+        }
+        operation.restarts += 1;
+        self.look_up(id, operation);
     }
 
     /// What a GET is told whose record is kept, if nobody works on the key: it waits for nothing, and asks
@@ -207,7 +236,11 @@ impl Store {
         let candidates = self.index.candidates(hash.main);
         for candidate in (0..).map_while(|at| candidates.get(at)) {
             let address = candidate.payload * UNIT_BYTES;
-            let Some(record) = self.kept.get(address, self.sequence_at(address)) else { continue };
+            let place = Place { sequence: self.sequence_at(address), address };
+            let Some(record) = self.kept.get(address, place.sequence) else { continue };
+            if self.outlived.has(place, hash) {
+                continue;
+            }
             let Ok((head, found)) = Head::decode_verified(record) else { continue };
             if found != key || head.kind != Kind::Value {
                 continue;
@@ -224,22 +257,30 @@ impl Store {
     fn next_candidate(&mut self, id: u32, mut operation: Box<Operation>) {
         loop {
             let Some(candidate) = operation.candidates.get(operation.at) else {
-                // What cannot be read stays beside what is written now, which is newer: after a restart it
-                // alone counts.
-                if let Some(address) = operation.damaged.filter(|_| !self.goes_without_before(&operation)) {
+                // What cannot be read stays beside what is written now, and is noted as outlived.
+                let damaged = operation.damaged.first().copied();
+                if let Some(address) = damaged.filter(|_| !self.goes_without_before(&operation)) {
                     let what = format!("the record at byte {address} cannot be read as what it should be");
                     self.figures.damaged_count += 1;
                     return self.refuse(id, &operation, Refused::Damaged { what: what.into() });
                 }
                 return self.found(id, operation, None);
             };
+            // It may have moved while the one before it was read.
+            if operation.at > 0 && !self.index.contains(operation.hash.main, candidate.payload) {
+                return self.look_up_again(id, operation);
+            }
             let address = candidate.payload * UNIT_BYTES;
             let place = Place { sequence: self.sequence_at(address), address };
+            if self.outlived.has(place, operation.hash) {
+                operation.at += 1;
+                continue;
+            }
             if let Some(bytes) = self.in_memory(place) {
                 match meta_of(bytes, place, &operation.key) {
                     Ok(Some(meta)) => return self.matched(id, operation, meta, None),
                     Ok(None) => {}
-                    Err(_) => operation.damaged = Some(address),
+                    Err(_) => operation.damaged.push(address),
                 }
                 operation.at += 1;
                 continue;
@@ -283,14 +324,13 @@ impl Store {
         let place = Place { sequence: self.sequence_at(address), address };
         let meta = bytes.map_or(Err(Malformed::Magic), |bytes| meta_of(bytes, place, &operation.key));
         // What compaction moved while it was read is searched again.
-        if !self.index.contains(operation.hash.main, payload(address)) && operation.restarts < RESTARTS_MAX {
-            operation.restarts += 1;
-            return self.look_up(id, operation);
+        if !self.index.contains(operation.hash.main, payload(address)) {
+            return self.look_up_again(id, operation);
         }
         match meta {
             Ok(Some(meta)) => return self.matched(id, operation, meta, bytes),
             Ok(None) => {}
-            Err(_) => operation.damaged = Some(address),
+            Err(_) => operation.damaged.push(address),
         }
         operation.at += 1;
         self.next_candidate(id, operation);
@@ -317,7 +357,13 @@ impl Store {
             return self.refuse(id, &operation, Refused::Damaged { what: what.into() });
         }
         let there = operation.current.is_some_and(|meta| self.is_there(&meta));
-        if there && operation.needs_value() {
+        let is_too_long = |meta: Meta| meta.value_bytes > NUMBER_BYTES_MAX;
+        let is_no_number =
+            matches!(operation.want, Want::Add { .. }) && operation.current.is_some_and(is_too_long);
+        if self.is_forgotten(&operation) {
+            return self.refuse(id, &operation, Refused::Forgotten);
+        }
+        if there && operation.needs_value() && !is_no_number {
             return self.load(id, operation, bytes);
         }
         operation.loaded = None;
@@ -331,7 +377,13 @@ impl Store {
             Want::Set { when, lifetime, old, .. } => {
                 *when == When::Always && *lifetime != Lifetime::AsBefore && *old == Old::Ignored
             }
-            Want::Get { .. } | Want::Describe | Want::Delete { .. } | Want::Live { .. } => false,
+            Want::Get { .. }
+            | Want::Describe
+            | Want::Delete { .. }
+            | Want::Live { .. }
+            | Want::LiveIf { .. }
+            | Want::Add { .. }
+            | Want::Append { .. } => false,
         }
     }
 }

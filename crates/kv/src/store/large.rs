@@ -36,8 +36,12 @@ impl Store {
         match &operation.want {
             Want::Get { range, .. } => range.within(value_bytes),
             // A large value stays where it is when its lifetime changes.
-            Want::Live { .. } => (0, 0),
-            Want::Set { .. } | Want::Delete { .. } | Want::Describe => (0, value_bytes),
+            Want::Live { .. } | Want::LiveIf { .. } => (0, 0),
+            Want::Set { .. }
+            | Want::Delete { .. }
+            | Want::Describe
+            | Want::Add { .. }
+            | Want::Append { .. } => (0, value_bytes),
         }
     }
 
@@ -194,6 +198,10 @@ impl Store {
     /// Asks for further parts, or goes on when all are there.
     fn load_more(&mut self, id: u32, mut operation: Box<Operation>) {
         let value = operation.current.map_or(0, |meta| meta.id);
+        let is_forgotten = self.is_forgotten(&operation);
+        if is_forgotten {
+            operation.loading.end = operation.loading.next;
+        }
         while operation.loading.failed.is_none()
             && operation.loading.next < operation.loading.end
             && operation.loading.in_flight < PARTS_AT_A_TIME
@@ -204,6 +212,9 @@ impl Store {
         }
         if operation.loading.in_flight > 0 {
             return self.park(id, operation, Phase::Value);
+        }
+        if is_forgotten {
+            return self.refuse(id, &operation, Refused::Forgotten);
         }
         if let Some(address) = operation.loading.failed {
             return self.value_damaged(id, &operation, address);

@@ -1,6 +1,6 @@
 //! An ask for one key while it is under way.
 
-use crate::ask::{Lifetime, Old, Range, Value, When};
+use crate::ask::{Answer, Condition, Lifetime, Old, Range, Value, When};
 use crate::cache::Meta;
 use crate::cuckoo::Candidates;
 use crate::hash::KeyHash;
@@ -9,11 +9,35 @@ use crate::locks::Mode;
 /// What is wanted of a key.
 #[derive(Debug)]
 pub(super) enum Want {
-    Set { value: Value, when: When, lifetime: Lifetime, old: Old },
-    Get { range: Range, lifetime: Option<Lifetime> },
+    Set {
+        value: Value,
+        when: When,
+        lifetime: Lifetime,
+        old: Old,
+    },
+    Get {
+        range: Range,
+        lifetime: Option<Lifetime>,
+    },
     Describe,
-    Delete { old: Old },
-    Live { lifetime: Lifetime },
+    Delete {
+        old: Old,
+    },
+    Live {
+        lifetime: Lifetime,
+    },
+    LiveIf {
+        until_ms: u64,
+        conditions: Vec<Condition>,
+    },
+    /// Becomes a `Set` when the value that is there is known.
+    Add {
+        by: i64,
+    },
+    /// The same.
+    Append {
+        tail: Value,
+    },
 }
 
 /// What an operation waits for.
@@ -68,8 +92,8 @@ pub(super) struct Operation {
     pub(super) at: usize,
     /// How often the search began anew since something had moved.
     pub(super) restarts: u32,
-    /// A candidate that cannot be read.
-    pub(super) damaged: Option<u64>,
+    /// Candidates that cannot be read.
+    pub(super) damaged: Vec<u64>,
     /// The newest record of the key, also if it says that the key is deleted.
     pub(super) current: Option<Meta>,
     pub(super) loading: Loading,
@@ -78,6 +102,10 @@ pub(super) struct Operation {
     /// The value as it was, if it was wanted.
     pub(super) loaded: Option<Value>,
     pub(super) storing: Option<Storing>,
+    /// What is told when it is set, if not that.
+    pub(super) gives: Option<Answer>,
+    /// It waits for room until there have been so many victims; 0: it did not find that there is none.
+    pub(super) waits_until: u64,
     /// What it was promised of the capacity.
     pub(super) promised_bytes: u64,
 }
@@ -87,14 +115,24 @@ impl Operation {
     pub(super) fn mode(&self) -> Mode {
         match &self.want {
             Want::Get { lifetime: None, .. } | Want::Describe => Mode::Read,
-            Want::Set { .. } | Want::Get { .. } | Want::Delete { .. } | Want::Live { .. } => Mode::Write,
+            Want::Set { .. }
+            | Want::Get { .. }
+            | Want::Delete { .. }
+            | Want::Live { .. }
+            | Want::LiveIf { .. }
+            | Want::Add { .. }
+            | Want::Append { .. } => Mode::Write,
         }
     }
 
     /// Whether the value that is there is needed.
     pub(super) fn needs_value(&self) -> bool {
         match &self.want {
-            Want::Get { .. } | Want::Live { .. } => true,
+            Want::Get { .. }
+            | Want::Live { .. }
+            | Want::LiveIf { .. }
+            | Want::Add { .. }
+            | Want::Append { .. } => true,
             Want::Set { old, .. } | Want::Delete { old } => *old == Old::Wanted,
             Want::Describe => false,
         }

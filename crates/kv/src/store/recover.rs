@@ -9,6 +9,7 @@ use super::compact::Compaction;
 use super::cycle::Cycles;
 use super::find::{class_of, payload};
 use super::options::Options;
+use super::outlived::Outlived;
 use super::reading::{READS_AT_A_TIME, read_all};
 use super::walk::{Walk, Wanted, walk};
 use super::{Course, Marks, Store, Traffic, Work};
@@ -29,7 +30,7 @@ use crate::planted::{Planted, planted};
 use crate::slots::{Slots, Use};
 use block::Durability;
 use block::slab::Slab;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -579,6 +580,7 @@ fn build(found: Found, options: Options) -> Store {
         index: Cuckoo::new(),
         cache: Known::new(options.cache_keys),
         kept: Kept::new(options.kept_bytes),
+        outlived: Outlived::default(),
         parts: ByHash::default(),
         slots,
         log: Log::new(geometry, found.header.owner(), next, epoch),
@@ -592,6 +594,7 @@ fn build(found: Found, options: Options) -> Store {
             awaits_turn: VecDeque::new(),
             stalled: VecDeque::new(),
             held_back: VecDeque::new(),
+            forgotten: HashSet::new(),
             told: Vec::new(),
         },
         traffic: Traffic::new(),

@@ -67,7 +67,7 @@ impl Store {
             let now_ms = self.marks.now_ms;
             if let Some(bytes) = self.in_memory(place) {
                 match scanned_key(bytes, place, now_ms) {
-                    Ok(key) => scan.keys[at] = key,
+                    Ok(key) => scan.keys[at] = key.filter(|key| self.is_newest(place, key)),
                     Err(()) => scan.failed = true,
                 }
                 continue;
@@ -89,11 +89,16 @@ impl Store {
         let place = Place { sequence: self.sequence_at(address), address };
         let bytes = blocks.map(|blocks| &blocks[narrow(address % wide(BLOCK_BYTES))..]);
         match bytes.map_or(Err(()), |bytes| scanned_key(bytes, place, self.marks.now_ms)) {
-            Ok(key) => scan.keys[candidate] = key,
+            Ok(key) => scan.keys[candidate] = key.filter(|key| self.is_newest(place, key)),
             Err(()) => scan.failed = true,
         }
         scan.in_flight -= 1;
         self.scan_goes_on(id, scan);
+    }
+
+    /// Whether a key has nothing newer than what the index names at this place.
+    fn is_newest(&self, place: Place, key: &[u8]) -> bool {
+        self.outlived.is_empty() || !self.outlived.has(place, KeyHash::of(self.header.secret, key))
     }
 
     fn scan_goes_on(&mut self, id: u32, mut scan: Box<Scan>) {
@@ -124,6 +129,7 @@ impl Store {
         self.index = Cuckoo::new();
         self.cache.clear();
         self.kept.clear();
+        self.outlived.clear();
         self.parts = ByHash::default();
         self.compaction.give_up();
         self.slots.clear();

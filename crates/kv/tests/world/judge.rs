@@ -95,7 +95,15 @@ impl<U: Under> World<U> {
                 !is_delete && figures.live_bytes + 60_000 + 40 * 10_000 > figures.capacity_bytes / 2
             }
             Err(Refused::Damaged { .. }) => self.rotten,
-            Ok(Answer::Value(_) | Answer::Scanned { .. } | Answer::Count(_) | Answer::Done) | Err(_) => false,
+            Ok(
+                Answer::Value(_)
+                | Answer::Sum(_)
+                | Answer::Length(_)
+                | Answer::Scanned { .. }
+                | Answer::Count(_)
+                | Answer::Done,
+            )
+            | Err(_) => false,
         };
         if !good {
             self.fail(&format!("change of key {key} from {before:?} to {after:?} was told {answer:?}"));

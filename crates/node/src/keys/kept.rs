@@ -63,6 +63,10 @@ impl<V: Volume> Keys for KeptKeys<V> {
         self.store.start(tag, ask);
     }
 
+    fn forget(&mut self, tags: &[u64]) {
+        self.store.forget(tags);
+    }
+
     fn drive(&mut self, now_ms: u64, told: &mut Vec<Told>) {
         self.now_ms = now_ms;
         for _ in 0..ROUNDS_MAX {

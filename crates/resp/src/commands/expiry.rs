@@ -1,7 +1,7 @@
 //! Commands about how long a key lives.
 
-use super::{Call, Condition, Plan, Said, Shape, Steps, plan};
-use kv::ask::{Ask, Lifetime};
+use super::{Call, Plan, Said, Shape, plan};
+use kv::ask::{Ask, Condition, Lifetime};
 
 /// How an end of life is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ fn expire_by(call: &Call<'_, '_>, unit: Unit) -> Result<Plan, Said> {
     if conditions.is_empty() {
         return Ok(Plan::One(plan::live(key, until_ms, now_ms), Shape::WasThere));
     }
-    Ok(Plan::Steps(Steps::Expire { key, until_ms, conditions, now_ms, held: false }))
+    Ok(Plan::One(Ask::LiveIf { key, until_ms, conditions }, Shape::WhetherStored))
 }
 
 /// `EXPIRE key seconds [NX | XX | GT | LT]`

@@ -16,7 +16,7 @@ mod strings;
 mod table;
 
 pub(crate) use others::{is_known_to_redis, why_not};
-pub use plan::{Condition, Gather, Outcome, Plan, Shape, Steps, Turn};
+pub use plan::{Gather, Outcome, Plan, Shape, Steps, Turn};
 pub(crate) use server::bound;
 pub use spec::{Flag, Here, Keys, Order, Run, Spec};
 pub use table::{COMMANDS, find};

@@ -11,10 +11,23 @@ pub enum Plan {
     One(Ask, Shape),
     /// Several, side by side.
     Each(VecDeque<Ask>, Gather),
-    /// Several, one after the other. Nobody else changes its key in between.
+    /// Several, one after the other; none of them changes anything.
     Steps(Steps),
     /// Nothing is asked, or what is asked is not waited for.
     Now(Outcome, Option<Ask>),
+}
+
+/// Memory of a question of many beside itself: its key, and what the allocator adds.
+const ASK_EXTRA_BYTES: usize = 32;
+
+impl Plan {
+    /// Bytes of memory that it takes beside the bytes that the client sent.
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Each(asks, _) => asks.len() * (size_of::<Ask>() + ASK_EXTRA_BYTES),
+            Self::One(..) | Self::Steps(_) | Self::Now(..) => 0,
+        }
+    }
 }
 
 /// What a client is told.
@@ -82,7 +95,7 @@ pub enum Shape {
         /// Whether keys of another type are wanted, which there are none of.
         none: bool,
     },
-    /// How many.
+    /// How many, how long, or what it is now.
     Count,
     /// It is done.
     Done,
@@ -103,53 +116,9 @@ pub enum Gather {
     List,
 }
 
-/// Whether a new lifetime is taken.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Condition {
-    /// Only if the key has none.
-    IfNone,
-    /// Only if it has one.
-    IfSome,
-    /// Only if the new one is longer.
-    IfLater,
-    /// Only if the new one is shorter.
-    IfSooner,
-}
-
 /// Several questions, one after the other.
 #[derive(Debug)]
 pub enum Steps {
-    /// Another lifetime, on conditions.
-    Expire {
-        /// The key.
-        key: Box<[u8]>,
-        /// The new end.
-        until_ms: u64,
-        /// The conditions, all of which must hold.
-        conditions: Vec<Condition>,
-        /// The time.
-        now_ms: u64,
-        /// Whether they held.
-        held: bool,
-    },
-    /// A number that is added to another one.
-    Add {
-        /// The key.
-        key: Box<[u8]>,
-        /// What is added.
-        by: i64,
-        /// What it became.
-        sum: Option<i64>,
-    },
-    /// Bytes that are put behind others.
-    Append {
-        /// The key.
-        key: Box<[u8]>,
-        /// The bytes.
-        tail: Value,
-        /// How long it became.
-        length: Option<u64>,
-    },
     /// All names that match.
     Names {
         /// What they must match.
@@ -181,9 +150,13 @@ pub(crate) fn refused(why: &Refused) -> Outcome {
         Refused::NoSpace { .. } => "OOM command not allowed:",
         Refused::ReadOnly => "READONLY",
         Refused::Shutdown => "LOADING",
-        Refused::Busy => "BUSY",
+        Refused::Busy | Refused::Forgotten => "BUSY",
         Refused::Key { .. } | Refused::TooLarge { .. } => "ERR",
         Refused::Damaged { .. } => "ERR DAMAGED",
+        Refused::NotANumber => return Outcome::Failed(super::NOT_AN_INTEGER),
+        Refused::Overflow => {
+            return Outcome::Failed(Said::of("ERR increment or decrement would overflow"));
+        }
     };
     Outcome::Failed(Said::of(format!("{word} {why}")))
 }
@@ -220,7 +193,8 @@ impl Shape {
             Answer::Deleted { old, .. } if self == Self::Before => value_or_null(old),
             Answer::Deleted { was_there, .. } => Outcome::Integer(i64::from(was_there)),
             Answer::Scanned { cursor, keys } => self.of_scan(cursor, keys),
-            Answer::Count(count) => integer(count),
+            Answer::Count(count) | Answer::Length(count) => integer(count),
+            Answer::Sum(sum) => Outcome::Integer(sum),
             Answer::Done if self == Self::DurableHere => Outcome::Pair(1, 0),
             Answer::Done => Outcome::Ok,
         }
@@ -276,34 +250,10 @@ impl Shape {
     }
 }
 
-impl Condition {
-    /// Whether it holds for what is there now.
-    fn holds(self, now: Option<u64>, new_ms: u64) -> bool {
-        match self {
-            Self::IfNone => now.is_none(),
-            Self::IfSome => now.is_some(),
-            Self::IfLater => now.is_some_and(|now| new_ms > now),
-            Self::IfSooner => now.is_none_or(|now| new_ms < now),
-        }
-    }
-}
-
 impl Steps {
-    /// The key that nobody else may change meanwhile.
-    pub fn key(&self) -> Option<&[u8]> {
-        match self {
-            Self::Expire { key, .. } | Self::Add { key, .. } | Self::Append { key, .. } => Some(key),
-            Self::Names { .. } => None,
-        }
-    }
-
     /// What is asked first.
     pub fn first(&self) -> Ask {
         match self {
-            Self::Expire { key, .. } => Ask::Describe { key: key.clone() },
-            Self::Add { key, .. } | Self::Append { key, .. } => {
-                Ask::Get { key: key.clone(), range: kv::ask::Range::Whole, lifetime: None }
-            }
             Self::Names { .. } => Ask::Scan { cursor: 0, count: NAMES_PER_STEP },
         }
     }
@@ -315,32 +265,6 @@ impl Steps {
             Err(why) => return Turn::End(refused(&why)),
         };
         match self {
-            Self::Expire { held: true, .. } => Turn::End(Shape::WasThere.outcome(Ok(answer))),
-            Self::Expire { key, until_ms, conditions, now_ms, held } => {
-                let Answer::Described(described) = answer else { return unexpected() };
-                *held = described.is_some_and(|described| {
-                    conditions.iter().all(|condition| condition.holds(described.until_ms, *until_ms))
-                });
-                if !*held {
-                    return Turn::End(Outcome::Integer(0));
-                }
-                Turn::Ask(live(key.clone(), *until_ms, *now_ms))
-            }
-            Self::Add { key, by, sum } => match (*sum, answer) {
-                (Some(sum), _) => Turn::End(Outcome::Integer(sum)),
-                (None, Answer::Value(value)) => add(key, *by, sum, value),
-                (None, _) => unexpected(),
-            },
-            Self::Append { key, tail, length } => match (*length, answer) {
-                (Some(length), _) => Turn::End(integer(length)),
-                (None, Answer::Value(value)) => {
-                    let mut value = value.unwrap_or_default();
-                    tail.parts().iter().for_each(|part| value.push(part.clone()));
-                    *length = Some(value.len());
-                    Turn::Ask(set_as_before(key, value))
-                }
-                (None, _) => unexpected(),
-            },
             Self::Names { pattern, found, found_bytes, bytes_max } => {
                 let Answer::Scanned { cursor, keys } = answer else { return unexpected() };
                 for key in keys {
@@ -366,30 +290,10 @@ fn unexpected() -> Turn {
     Turn::End(Outcome::Failed(Said::of("ERR the store gave an answer to something else")))
 }
 
-fn set_as_before(key: &[u8], value: Value) -> Ask {
-    let (when, lifetime, old) = (kv::ask::When::Always, Lifetime::AsBefore, kv::ask::Old::Ignored);
-    Ask::Set { key: key.into(), value, when, lifetime, old }
-}
-
 /// A new end of a key's life; if that is past, there is no key.
 pub(super) fn live(key: Box<[u8]>, until_ms: u64, now_ms: u64) -> Ask {
     if until_ms <= now_ms {
         return Ask::Delete { key, old: kv::ask::Old::Ignored };
     }
     Ask::Live { key, lifetime: Lifetime::UntilMs(until_ms) }
-}
-
-fn add(key: &[u8], by: i64, sum: &mut Option<i64>, value: Option<Value>) -> Turn {
-    let failed = |said: Said| Turn::End(Outcome::Failed(said));
-    let now = match &value {
-        None => Some(0),
-        Some(value) if value.len() <= 20 => crate::wire::number(&value.to_vec()),
-        Some(_) => None,
-    };
-    let Some(now) = now else { return failed(super::NOT_AN_INTEGER) };
-    let Some(new) = now.checked_add(by) else {
-        return failed(Said::of("ERR increment or decrement would overflow"));
-    };
-    *sum = Some(new);
-    Turn::Ask(set_as_before(key, Value::new(new.to_string().as_bytes())))
 }

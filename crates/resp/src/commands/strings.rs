@@ -2,7 +2,7 @@
 
 use super::expiry::{Unit, end_of_life};
 use super::spec::arity;
-use super::{Call, Gather, NOT_AN_INTEGER, Plan, SYNTAX, Said, Shape, Steps};
+use super::{Call, Gather, NOT_AN_INTEGER, Plan, SYNTAX, Said, Shape};
 use kv::ask::{Ask, Lifetime, Old, Range, Value, When};
 use std::collections::VecDeque;
 
@@ -161,7 +161,7 @@ pub fn mset(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
 }
 
 fn add(call: &Call<'_, '_>, by: i64) -> Result<Plan, Said> {
-    Ok(Plan::Steps(Steps::Add { key: call.key(1)?, by, sum: None }))
+    Ok(Plan::One(Ask::Add { key: call.key(1)?, by }, Shape::Count))
 }
 
 /// `INCR key`
@@ -187,5 +187,5 @@ pub fn decrby(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
 
 /// `APPEND key value`
 pub fn append(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
-    Ok(Plan::Steps(Steps::Append { key: call.key(1)?, tail: call.value(2), length: None }))
+    Ok(Plan::One(Ask::Append { key: call.key(1)?, tail: call.value(2) }, Shape::Count))
 }

@@ -391,13 +391,6 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         }
         touched.append(&mut self.touched);
         self.touched = touched;
-        while let Some((index, key)) = self.desk.next_ready() {
-            if let Some(Some(client)) = self.seats.get_mut(place(index)) {
-                client.session.leave_queue();
-            }
-            self.settle_one(index);
-            self.desk.pass_on(&key);
-        }
     }
 
     fn settle_one(&mut self, index: u32) {

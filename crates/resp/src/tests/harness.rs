@@ -14,6 +14,8 @@ pub struct Unordered {
     /// How many answers are given in one turn; 0: all, in order.
     pub per_turn: usize,
     dice: u64,
+    /// What nobody wanted to know any more.
+    pub forgotten: Vec<u64>,
     /// What was asked, by kind of question.
     pub asked: BTreeMap<&'static str, usize>,
 }
@@ -21,7 +23,8 @@ pub struct Unordered {
 impl Unordered {
     pub fn new(per_turn: usize, seed: u64) -> Self {
         let inner = MemoryKeys::default();
-        Self { inner, waiting: VecDeque::new(), per_turn, dice: seed | 1, asked: BTreeMap::new() }
+        let (waiting, forgotten) = (VecDeque::new(), Vec::new());
+        Self { inner, waiting, per_turn, dice: seed | 1, forgotten, asked: BTreeMap::new() }
     }
 
     fn throw(&mut self, sides: usize) -> usize {
@@ -39,6 +42,9 @@ impl Keys for Unordered {
             Ask::Get { .. } => "get",
             Ask::Describe { .. } => "describe",
             Ask::Delete { .. } => "delete",
+            Ask::Add { .. } => "add",
+            Ask::Append { .. } => "append",
+            Ask::LiveIf { .. } => "live if",
             Ask::Live { .. } => "live",
             Ask::Scan { .. } => "scan",
             Ask::Count => "count",
@@ -47,6 +53,10 @@ impl Keys for Unordered {
         };
         *self.asked.entry(kind).or_default() += 1;
         self.inner.start(tag, ask);
+    }
+
+    fn forget(&mut self, tags: &[u64]) {
+        self.forgotten.extend(tags);
     }
 
     fn drive(&mut self, now_ms: u64, told: &mut Vec<Told>) {
@@ -155,14 +165,6 @@ impl World {
         self.keys.drive(self.desk.now_ms, &mut told);
         for Told { tag, answer } in told {
             self.deliver(tag, answer);
-        }
-        while let Some((index, key)) = self.desk.next_ready() {
-            let index = usize::try_from(index).unwrap();
-            self.clients[index].session.leave_queue();
-            if self.clients[index].wants == Wants::Room {
-                self.feed(index);
-            }
-            self.desk.pass_on(&key);
         }
         for index in 0..self.clients.len() {
             self.take_output(index);

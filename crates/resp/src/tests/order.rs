@@ -141,7 +141,6 @@ proptest! {
         let told = String::from_utf8(world.clients[0].said.clone()).unwrap();
         prop_assert_eq!(told, expected);
         prop_assert_eq!(world.desk.budget.used_bytes(), 0);
-        prop_assert!(!world.desk.has_locks());
         prop_assert!(!world.clients[0].session.is_busy());
     }
 
@@ -203,7 +202,6 @@ proptest! {
             }
         }
         world.settle();
-        prop_assert!(!world.desk.has_locks());
     }
 }
 
@@ -235,16 +233,53 @@ fn who_does_not_read_is_paused_and_then_closed() {
     assert_eq!((world.desk.budget.used_bytes(), world.desk.client_count()), (0, 0));
 }
 
+/// What others do between a client's question and its answer stays done.
 #[test]
-fn a_client_that_leaves_in_the_middle_leaves_no_key_locked() {
+fn what_reads_and_writes_a_key_is_one_step() {
+    for undone in ["FLUSHALL", "DEL n", "MSET m 1 n x"] {
+        for change in ["INCR n", "DECRBY n 3", "APPEND n 7", "PEXPIRE n 100000 NX"] {
+            let mut world = World::new(Limits::default(), Settings::default(), Unordered::new(1, 1), 2);
+            assert_eq!(world.says("SET n 5"), "+OK");
+            world.send(0, format!("{change}\r\n").as_bytes());
+            world.send(1, format!("{undone}\r\n").as_bytes());
+            world.settle();
+            let expected = if undone.starts_with("MSET") { "$1|x" } else { "$-1" };
+            assert_eq!(world.says("GET n"), expected, "{change} and then {undone}");
+            assert_eq!(world.says("PTTL n"), if expected == "$-1" { ":-2" } else { ":-1" });
+        }
+    }
+}
+
+#[test]
+fn the_store_is_told_what_a_client_that_left_had_asked_for() {
     let mut world = World::new(Limits::default(), Settings::default(), Unordered::new(1, 1), 2);
-    world.send(0, b"INCR n\r\n");
-    world.send(1, b"INCR n\r\n");
-    assert!(world.desk.has_locks());
+    world.send(0, b"MGET a b c\r\nGET d\r\n");
+    world.send(1, b"GET e\r\n");
     let World { desk, keys, clients } = &mut world;
     clients[0].session.abandon(&mut crate::Context { desk, keys });
     clients[0].fault = Some(Fault::Http);
+    assert_eq!(world.keys.forgotten, [0, 1, 2, 3]);
     world.settle();
-    assert_eq!(world.clients[1].said, b":1\r\n");
-    assert!(!world.desk.has_locks());
+    assert_eq!(world.clients[1].said, b"$-1\r\n");
+}
+
+/// A question takes more memory than a short key does.
+#[test]
+fn many_keys_count_against_the_memory_of_all_clients() {
+    for name in [&b"MGET"[..], b"DEL", b"MSET"] {
+        let limits = Limits { all_bytes_max: 1 << 20, ..Limits::default() };
+        let mut world = World::new(limits, Settings::default(), Unordered::new(1, 1), 1);
+        let mut words = vec![name];
+        words.resize(20_001, b"k");
+        world.send(0, &bulk(&words));
+        world.turn();
+        assert!(world.clients[0].said.starts_with(b"-OOM"), "{:?}", world.clients[0].said.get(..80));
+        words.truncate(2001);
+        world.clients[0].said.clear();
+        world.send(0, &bulk(&words));
+        assert!(world.desk.budget.used_bytes() > 2000 * 64);
+        world.settle();
+        assert!(!world.clients[0].said.starts_with(b"-"));
+        assert_eq!(world.desk.budget.used_bytes(), 0);
+    }
 }

@@ -2,7 +2,6 @@
 
 mod budget;
 mod inline;
-mod number;
 mod parser;
 mod reply;
 #[cfg(test)]
@@ -10,6 +9,6 @@ mod reply;
 mod tests;
 
 pub use budget::Budget;
-pub use number::{decimal, number};
+pub use kv::decimal::{decimal, number};
 pub use parser::{Arguments, LARGE_BYTES, PART_BYTES, Parser, Step, Trust, Violation};
 pub use reply::{Reply, Version};

@@ -1,4 +1,4 @@
-//! Decimal numbers as the protocol writes them.
+//! Decimal numbers as clients write them, in the protocol and in values that are added to.
 
 /// A number without sign, without zeros before it. `None` for anything else.
 pub fn decimal(text: &[u8]) -> Option<u64> {
