@@ -197,11 +197,13 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         unit,
     } = array;
     let text = format!(
-        "{} {:016x} {} {geometry} {scheme} {code:?} {layout:?} {consistency:?} {log_devices:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} \
+        "{} {:016x} of {} {} {geometry} {scheme} {code:?} {layout:?} {consistency:?} {log_devices:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} \
          {ssd_gc:?} {mapping_cache:?} {endurance:?} {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
          {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {rewrites:?} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed} {recovery:?}",
         provenance::build(),
         loaded.hash(),
+        // Of a head of a trace, the volume is that of the whole.
+        loaded.footprint_bytes,
         trace.sectors,
         arguments.depth(),
     );
