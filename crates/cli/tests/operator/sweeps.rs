@@ -145,6 +145,30 @@ fn a_cell_whose_file_is_another_is_run_again() {
     }
 }
 
+/// Whatever the line says beside it.
+#[test]
+fn a_flag_that_is_swept_is_on_and_off() {
+    let rig = rig();
+    let seconds = |more: &[&str]| {
+        let simulate = ["simulate", "--ssd=was-ssd", "--scheme=raid", "--trace=zipf-1.csv", "--json"];
+        let json = rig.run(&[&simulate[..], more].concat()).ok().json();
+        [0, 1].map(|index: usize| json["cells"][index]["virtual_seconds"].as_f64().unwrap())
+    };
+    let alone = seconds(&["--sweep=untimed=on,off"]);
+    assert!(alone[0] == 0.0 && alone[1] > 0.0, "{alone:?}");
+    assert_eq!(seconds(&["--untimed", "--sweep=untimed=on,off"]), alone);
+    let simulate = ["simulate", "--ssd=was-ssd", "--trace=zipf-1.csv"];
+    for (axis, said) in [
+        ("--sweep=untimely=off", "found --untimely, expected an option of simulate"),
+        ("--sweep=untimed=yes,no", "found untimed=yes, expected on or off"),
+        ("--sweep=queue-depth=off", "off"),
+        ("--sweep=own-terms=on,off", "own-terms, which is the same for all cells"),
+    ] {
+        let ran = rig.run(&[&simulate[..], &[axis]].concat());
+        assert!(ran.code > 0 && ran.err.contains(said), "{axis}: {ran:?}");
+    }
+}
+
 #[test]
 fn parts_of_a_grid_make_the_whole() {
     let rig = rig();
