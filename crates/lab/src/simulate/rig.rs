@@ -84,11 +84,11 @@ pub fn simulate_with(
         CommitEvery::End if arguments.recovery.fail.is_some() => CommitEvery::Never,
         chosen @ (CommitEvery::End | CommitEvery::Never | CommitEvery::Writes(_)) => chosen,
     };
-    let phase = phase(&mut driver, requests, pace, commit, &mut progress)?;
+    let mut phase = phase(&mut driver, requests, pace, commit, &mut progress)?;
+    arguments.recovery.degrade(arguments.array.scheme, &mut driver, &mut phase)?;
     let series = driver.take_series(pace, &phase.outcome)?;
     arguments.rows.keep(&series)?;
     drop(progress);
-    arguments.recovery.degrade(arguments.array.scheme, &mut target)?;
     let cpu_seconds = cpu_seconds() - cpu;
     let run = Marks::of(&target).since(&before).stretch(phase);
     let rebuilt = arguments.recovery.run(&mut target)?;
