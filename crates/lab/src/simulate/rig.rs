@@ -261,7 +261,7 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
             "volume_bytes": target.volume_bytes(),
         },
         "ssd": { "preset": arguments.ssds.ssd, "config": ssd_json },
-        "log_device": (arguments.array.log_count() > 0).then_some(&arguments.log_device),
+        "log_device": (arguments.array.log_count() > 0).then(|| arguments.log_preset()),
         "prefill": arguments.ssds.prefill.then_some(arguments.ssds.utilization),
         "stress_ratio": arguments.streaming.stress_ratio,
         "fill": arguments.fill,
