@@ -87,23 +87,35 @@ pub(crate) fn sectors(field: &'static str, text: &[u8]) -> Result<u64, LineFault
     })
 }
 
+/// The digits in front of the point, as a number, and the first `places` behind it; what is finer is cut off.
+fn decimal(text: &[u8], places: usize) -> Option<(u64, u64)> {
+    let text = text.trim_ascii();
+    let (whole, fraction) = match memchr::memchr(b'.', text) {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, &[][..]),
+    };
+    let whole = digits(whole)?;
+    if !fraction.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit = |place: usize| fraction.get(place).map_or(0, |&byte| u64::from(byte - b'0'));
+    Some((whole, (0..places).fold(0, |parts, place| parts * 10 + digit(place))))
+}
+
 /// Seconds with an optional decimal fraction, in whole microseconds (what is finer is cut off).
 pub(crate) fn seconds_us(field: &'static str, text: &[u8]) -> Result<u64, LineFault> {
     let fault = || LineFault::Number { field, found: excerpt(text), expected: "seconds, such as 12.345678" };
-    let text_trimmed = text.trim_ascii();
-    let (whole, fraction) = match memchr::memchr(b'.', text_trimmed) {
-        Some(at) => (&text_trimmed[..at], &text_trimmed[at + 1..]),
-        None => (text_trimmed, &[][..]),
-    };
-    let whole = digits(whole).ok_or_else(fault)?;
-    if !fraction.iter().all(u8::is_ascii_digit) {
-        return Err(fault());
-    }
-    let mut fraction_us = 0u64;
-    for place in 0..6 {
-        fraction_us = fraction_us * 10 + fraction.get(place).map_or(0, |&byte| u64::from(byte - b'0'));
-    }
-    whole.checked_mul(1_000_000).and_then(|us| us.checked_add(fraction_us)).ok_or_else(fault)
+    let (whole, parts) = decimal(text, 6).ok_or_else(fault)?;
+    whole.checked_mul(1_000_000).and_then(|us| us.checked_add(parts)).ok_or_else(fault)
+}
+
+/// A count of a unit of at most a second, with an optional decimal fraction, in whole nanoseconds. Seconds
+/// since 1970 fit.
+pub(crate) fn units_ns(field: &'static str, text: &[u8], unit_ns: u64) -> Result<u64, LineFault> {
+    let fault = || LineFault::Number { field, found: excerpt(text), expected: "a time below 2^64 ns" };
+    let (whole, parts) = decimal(text, 9).ok_or_else(fault)?;
+    let parts_ns = parts.checked_mul(unit_ns).ok_or_else(fault)? / 1_000_000_000;
+    whole.checked_mul(unit_ns).and_then(|ns| ns.checked_add(parts_ns)).ok_or_else(fault)
 }
 
 #[cfg(test)]
@@ -141,6 +153,11 @@ mod tests {
         assert_eq!(parse("7"), Some(7_000_000));
         assert_eq!(parse("3."), Some(3_000_000));
         assert_eq!(parse("0.0000019"), Some(1));
+        let of_unit = |text: &str, unit_ns| units_ns("t", text.as_bytes(), unit_ns).ok();
+        assert_eq!(of_unit("1700000000.123456789", 1_000_000_000), Some(1_700_000_000_123_456_789));
+        assert_eq!(of_unit("1700000000123.25", 1_000_000), Some(1_700_000_000_123_250_000));
+        assert_eq!(of_unit("1700000000123456.7", 1000), Some(1_700_000_000_123_456_700));
+        assert_eq!((of_unit("18446744074", 1_000_000_000), of_unit("1.x", 1000)), (None, None));
         for bad in ["", ".5", "1.2.3", "1,5", "18446744073710.0", "-0.1", "1.x"] {
             assert_eq!(parse(bad), None, "{bad:?}");
         }

@@ -14,6 +14,7 @@
 //! file and the line, or is counted, as [`SkipPolicy`] says.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod error;
 mod fields;
 mod format;

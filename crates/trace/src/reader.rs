@@ -1,5 +1,6 @@
 //! Streaming readers: one file, or several as one trace.
 
+use crate::clock::Clock;
 use crate::error::excerpt;
 use crate::format::Parser;
 use crate::source::{Lines, Span, file_size};
@@ -47,6 +48,8 @@ pub struct TraceReader {
     skipped_count: u64,
     first_skipped: Option<TraceError>,
     labels: Vec<Label>,
+    /// Of a file alone whose clock counts from 1970, or another moment that says nothing.
+    clock: Option<Clock>,
     done: bool,
 }
 
@@ -103,6 +106,7 @@ impl TraceReader {
             skipped_count: 0,
             first_skipped: None,
             labels,
+            clock: format.has_clock_time().then(Clock::default),
             done: false,
         })
     }
@@ -208,22 +212,25 @@ impl Iterator for TraceReader {
         if self.done {
             return None;
         }
-        let item = self.step().transpose();
+        let mut item = self.step().transpose();
         self.done = !matches!(item, Some(Ok(_)));
+        if let (Some(Ok(request)), Some(clock)) = (&mut item, &mut self.clock) {
+            request.time_us = clock.time_us(request.time_us);
+        }
         item
     }
 }
 
 /// Reads several files, one after the other, as one trace.
 ///
-/// The times of each later file are shifted by the latest time of the files before it.
+/// Times count from the first request. A file that begins where the one before ended goes on by the same
+/// clock, another one begins when that ends.
 pub struct TraceSequence {
     current: Option<TraceReader>,
     waiting: VecDeque<PathBuf>,
     options: ReadOptions,
     progress: Progress,
-    base_us: u64,
-    latest_us: u64,
+    clock: Clock,
     skipped_count: u64,
 }
 
@@ -242,8 +249,7 @@ impl TraceSequence {
             waiting: paths.iter().cloned().collect(),
             options: options.clone(),
             progress: Progress::new(total_bytes),
-            base_us: 0,
-            latest_us: 0,
+            clock: Clock::default(),
             skipped_count: 0,
         };
         sequence.open_next()?;
@@ -269,8 +275,9 @@ impl TraceSequence {
         let file =
             File::open(&path).map_err(|source| TraceError::Open { file: Arc::clone(&name), source })?;
         let progress = self.progress.with_total(file_size(&file));
-        self.current = Some(TraceReader::start(name, Box::new(file), progress, &self.options)?);
-        self.base_us = self.latest_us;
+        let reader = TraceReader::start(name, Box::new(file), progress, &self.options)?;
+        self.current = Some(TraceReader { clock: None, ..reader });
+        self.clock.next_file();
         Ok(true)
     }
 
@@ -278,8 +285,7 @@ impl TraceSequence {
         loop {
             if let Some(item) = self.current.as_mut().and_then(Iterator::next) {
                 let mut request = item?;
-                request.time_us = request.time_us.saturating_add(self.base_us);
-                self.latest_us = self.latest_us.max(request.time_us);
+                request.time_us = self.clock.time_us(request.time_us);
                 return Ok(Some(request));
             }
             if !self.open_next()? {

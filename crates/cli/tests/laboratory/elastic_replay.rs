@@ -58,6 +58,43 @@ fn chunks_wait_by_the_times_of_the_trace() {
     assert_eq!(stripes("elastic", &["--group-chunks", "12", "--p-wait", "900ms"]), (1, 2));
 }
 
+/// a chunk that has waited for long enough was written when its next version comes; before that
+/// the version replaces it, and the wait counts from the older one.
+#[test]
+fn what_has_waited_is_written_before_it_is_overwritten() {
+    let text = |times_ms: &[u64]| {
+        times_ms.iter().fold(String::new(), |mut text, ms| {
+            writeln!(text, "{},0,W,0,4096", ms * 1000).unwrap();
+            text
+        })
+    };
+    let run = |times_ms: &[u64], more: &[&str]| {
+        let (_folder, trace) = written(&text(times_ms));
+        let common = ["--trace", &trace, "--device", "null", "--scheme", "elastic", "--geometry", "6+2"];
+        let result = replay(&[&common, more].concat());
+        let parity = number(&result, "/totals/parity_chunks_written");
+        assert_eq!(parity, 2 * number(&result, "/stripes/short"), "{result:#}");
+        (number(&result, "/totals/data_chunks_written"), number(&result, "/cache/absorbed_chunks"))
+    };
+    for more in [&[][..], &["--queue-depth", "1"], &["--fill"]] {
+        assert_eq!(run(&[0, 1000, 2000], more), (3, 0), "{more:?}");
+        assert_eq!(run(&[0, 150, 250], more), (2, 1), "{more:?}: the wait began with the first one");
+        assert_eq!(run(&[0, 100, 1000, 1199, 1200], more), (3, 2), "{more:?}");
+        // Times that go back change nothing.
+        assert_eq!(run(&[1000, 0, 1100, 1300], more), (2, 2), "{more:?}");
+    }
+    assert_eq!(run(&[0, 1000, 2000], &["--p-wait", "never"]), (1, 2));
+}
+
+/// Others do not share the stripe of what has waited for long enough either.
+#[test]
+fn what_comes_later_is_no_part_of_a_stripe_that_was_due() {
+    let (_folder, trace) = written("0,0,W,0,4096\n100000,0,W,4096,4096\n900000,0,W,8192,4096\n");
+    let common = ["--trace", &trace, "--device", "null", "--scheme", "elastic", "--geometry", "2+1"];
+    let result = replay(&[&common[..], &["--group-chunks", "8"]].concat());
+    assert_eq!((number(&result, "/stripes/full"), number(&result, "/stripes/short")), (1, 1), "{result:#}");
+}
+
 #[test]
 fn a_trace_without_times_stands_still() {
     let text: String = (0..10).map(|chunk| format!("0,0,W,{},4096\n", chunk * 4096)).collect();

@@ -62,6 +62,15 @@ fn the_papers_table_comes_out_in_both_readings() {
     for word in ["as printed", "400 GB at 100 Mb/s", "2858", "20873", "19.74", "2 to 20 times", ": inside"] {
         assert!(text.contains(word), "no {word}: {text}");
     }
+    // Its repair rates are of its devices: others take as long as their size does.
+    let larger = self::json(&["--alpha", "0.5", "--capacity", "4TB", "--geometry", "7+1", "--trials", "0"]);
+    assert_eq!(larger["rows"].as_array().unwrap().len(), 2, "{larger:#}");
+    assert_eq!((&larger["rows"][0]["repair"], &larger["paper"]), (&"100.0 MB/s".into(), &Value::Null));
+    // 788.94 repairs a year.
+    let years = float(&larger["rows"][0], "/mttdl_years_closed_form");
+    assert!((years / ((788.94 + 15.0 * 0.25) / (8.0 * 7.0 * 0.0625)) - 1.0).abs() < 1e-3, "{years}");
+    let all = ["--alpha", "0.37,0.5,0.77", "--capacity", "4TB", "--trials", "0"];
+    assert!(!said(&all).contains("paper"));
     // Other parameters are not judged by the paper.
     assert!(!said(&["--alpha", "0.37,0.5,0.77", "--afr", "1%", "--trials", "0"]).contains("paper"));
 }
@@ -161,7 +170,7 @@ fn simulated_erases_and_rebuilds_are_taken_over() {
     assert!((float(eplog, "/parameters/failures_per_year") / 0.25 / alpha - 1.0).abs() < 1e-9);
     assert!(raid["repair"].as_str().unwrap().starts_with("simulated "), "{raid}");
     let worn =
-        ["--simulation", &both, "--geometry", "6+2", "--endurance", "3000", "--written-per-day", "64MiB"];
+        ["--simulation", &both, "--geometry", "6+2", "--endurance", "3000", "--written-per-day", "1600GB"];
     let worn = json(&[&worn[..], &["--afr", "1%", "--trials", "2000"]].concat());
     let of = |row: usize| float(&worn["rows"][row], "/monte_carlo/loss_probability");
     assert!(of(0) > of(1), "{} {}", of(0), of(1));
@@ -170,6 +179,42 @@ fn simulated_erases_and_rebuilds_are_taken_over() {
     std::fs::write(path("x.json"), "{}").unwrap();
     refused(&["reliability", "--simulation", &path("x.json")], "found no number /config/ssd/config/blocks");
     refused(&["reliability", "--simulation", &path("none.json")], "none.json");
+}
+
+/// SSDs twice as large are erased half as often per block by the same writes, in a simulation and in what is
+/// asked for; and what one of eight is erased says nothing of one of five.
+#[test]
+fn erases_of_a_block_are_of_the_devices_asked_for() {
+    let scratch = tempfile::tempdir().unwrap();
+    let simulated = |name: &str, size: u64| {
+        let device = serde_json::json!({ "role": "main", "erases": 5000 });
+        let ssd =
+            serde_json::json!({ "blocks": 1000 * size, "logical_pages": 50_000 * size, "page_bytes": 4096 });
+        let result = serde_json::json!({
+            "config": { "ssd": { "config": ssd }, "array": { "chunk_bytes": 4096 } },
+            "devices": vec![device; 8], "user_chunks_written": 1_000_000, "virtual_seconds": 864.0,
+        });
+        let path = scratch.path().join(name);
+        std::fs::write(&path, result.to_string()).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let files = [simulated("one.json", 1), simulated("two.json", 2)].join(",");
+    let run = |more: &[&str]| {
+        json(&[&["--simulation", &files, "--geometry", "6+2", "--trials", "0"], more].concat())
+    };
+    let rows = run(&[]);
+    assert!((float(&rows, "/rows/1/alpha") - 1.0).abs() < 1e-9, "{rows:#}");
+    // 5 erases in a hundredth of a day, of blocks of the 204.8 MB simulated; of those of 400 GB fewer.
+    let per_day = |more: &[&str]| {
+        float(&run(&[&["--endurance", "3000"], more].concat()), "/rows/0/erases_per_block_and_day")
+    };
+    assert!((per_day(&["--capacity", "204800000B"]) / 500.0 - 1.0).abs() < 1e-9);
+    assert!((per_day(&[]) / (500.0 * 2.048e8 / 4e11) - 1.0).abs() < 1e-9);
+    // 4.096 GB were written.
+    let written = ["--capacity", "204800000B", "--written-per-day", "8192000000B"];
+    assert!((per_day(&written) / 10.0 - 1.0).abs() < 1e-9);
+    let other = ["reliability", "--simulation", &files, "--geometry", "4+1"];
+    refused(&other, "found 8 SSDs in one, expected the 5 of 4+1");
 }
 
 #[test]

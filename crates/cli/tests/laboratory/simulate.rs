@@ -76,8 +76,9 @@ fn writes_are_conserved_from_user_to_flash() {
     for scheme in SCHEMES {
         for streams in ["none", "all"] {
             // Two streams: SSDs this small have no blocks for more.
-            let common = ["--trace", &trace, "--scheme", scheme, "--streams", streams, "--stream-limit", "2"];
-            let json = simulate(&[&common, &small(scheme)[..]].concat());
+            let limit: &[&str] = if streams == "all" { &["--stream-limit", "2"] } else { &[] };
+            let common = ["--trace", &trace, "--scheme", scheme, "--streams", streams];
+            let json = simulate(&[&common, limit, &small(scheme)[..]].concat());
             let (mut host, mut flash, mut copies, mut gc) = (0, 0, 0, 0);
             let devices = json["devices"].as_array().unwrap();
             for device in devices {
@@ -350,6 +351,33 @@ fn a_commit_without_some_ssds_counts_and_takes_longer() {
     refuse(&["--fail", "1", "--scheme", "raid"], "--fail 1: scheme raid");
     refuse(&["--fail-at", "9"], "--fail");
     refuse(&["--fail", "1", "--fail-at", "99999999"], "--fail-at: found 99999999, expected at most the");
+}
+
+/// What the failure and the commit without some SSDs write and read is in every counter, as its time is: the
+/// engine's, those of the devices, and the rows of a series.
+#[test]
+fn a_failure_counts_everywhere_or_nowhere() {
+    let (_folder, trace) = skewed();
+    let common = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "32MiB", "--fill", "--compact"];
+    for more in [&["--fail", "0"][..], &["--fail", "2"], &["--fail", "2", "--fail-at", "10000"]] {
+        let json = simulate(&[&common[..], &["--rewrites", "log", "--interval", "5000"], more].concat());
+        for device in json["devices"].as_array().unwrap() {
+            let pages = |key: &str| 4096 * number(device, &format!("/host_pages_{key}"));
+            assert_eq!(number(device, "/bytes_written"), pages("written"), "{more:?}: {device:#}");
+            assert_eq!(number(device, "/bytes_read"), pages("read"), "{more:?}: {device:#}");
+        }
+        let at_end = number(&json, "/commit_at_end/stripes");
+        assert!(at_end > 0 && at_end <= number(&json, "/stripes_committed"), "{more:?}: {json:#}");
+        let rows = json["series"].as_array().unwrap();
+        for (sum, whole) in [
+            ("ssd_pages_written", "/ssd_pages_written"),
+            ("stripes_committed", "/stripes_committed"),
+            ("metadata_bytes_written", "/metadata_bytes_written"),
+        ] {
+            let of_rows: u64 = rows.iter().map(|row| number(row, &format!("/{sum}"))).sum();
+            assert_eq!(of_rows, number(&json, whole), "{more:?} {sum}");
+        }
+    }
 }
 
 /// SSDs that fail on the way: what follows is written without them, so the earlier the less, and under every

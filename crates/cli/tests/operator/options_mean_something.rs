@@ -94,6 +94,52 @@ fn slc_mode_without_parity_streams_is_refused() {
     rig.run(&[&simulate[..], &["--streams=parity"]].concat()).ok();
 }
 
+/// What has no effect on a run, or on any of several.
+#[test]
+fn options_without_effect_are_refused() {
+    let rig = rig();
+    let refuse = |words: &str, said: &[&str]| {
+        rig.run(&words.split(' ').collect::<Vec<_>>()).refused(said);
+    };
+    let simulate = |more: &str, said: &[&str]| {
+        refuse(&format!("simulate --ssd=was-ssd --trace=t.csv {more}"), said);
+    };
+    simulate("--baseline=raid", &["--baseline raid: found one run alone", "--compare"]);
+    simulate("--own-terms", &["--own-terms: found one run alone"]);
+    simulate("--jobs=2", &["--jobs 2: found one run alone"]);
+    simulate("--compare=raid,eplog --baseline=was", &["--baseline was: found no run of that scheme"]);
+    simulate("--scheme=raid --log-device=plextor-m5pro", &["--log-device plextor-m5pro: scheme raid"]);
+    simulate("--compare=raid,was --log-device=plextor-m5pro", &["--log-device plextor-m5pro: scheme raid"]);
+    simulate("--scheme=raid --batch=9", &["--batch 9, --prefetch 2: found no rebuild", "scheme raid"]);
+    simulate("--compare=raid,was --prefetch=3", &["--batch 100, --prefetch 3: found no rebuild"]);
+    simulate("--compare=elastic,was --layout=fixed", &["--layout fixed: scheme elastic always rotates"]);
+    simulate("--stream-limit=4", &["--stream-limit 4: found --streams none"]);
+    for inside in ["--stream-limit=4", "--parity-classes=2", "--stress-ratio=3"] {
+        refuse(
+            &format!("simulate --ssd=plextor-m5pro --trace=t.csv {inside}"),
+            &["only bandwidths are known"],
+        );
+    }
+    for sound in [
+        "--compare=raid,eplog --log-device=plextor-m5pro --batch=9 --jobs=1 --baseline=eplog",
+        "--scheme=raid --rebuild=1 --batch=9",
+        "--compare=raid,was --layout=fixed",
+        "--streams=all --stream-limit=4",
+    ] {
+        let words = format!("simulate --ssd=was-ssd --trace=t.csv {sound}");
+        rig.run(&words.split(' ').collect::<Vec<_>>()).ok();
+    }
+    let bench = |more: &str, said: &[&str]| {
+        refuse(&format!("bench --device=null --requests=10 --volume-size=1MiB {more}"), said);
+    };
+    bench("--schemes=raid,parity-log --cache-slots=4", &["--cache-slots 4: scheme raid"]);
+    bench("--schemes=eplog --stripe-cache=4", &["--stripe-cache 4: scheme eplog"]);
+    bench("--schemes=raid,was --workload=commit", &["--workload commit: scheme raid", "nothing to commit"]);
+    bench("--schemes=raid --workload=burst --batch=9", &["--batch 9, --prefetch 2: found no rebuild"]);
+    bench("--working-set=2MiB", &["--working-set 2 MiB: expected at most the 1 MiB"]);
+    bench("--schemes=was --table-memory=1MiB", &["--table-memory 1 MiB: scheme was"]);
+}
+
 /// The writes of a fill bring no commit nearer: the first one comes after so many writes of the trace.
 #[test]
 fn commits_are_counted_from_the_first_write_of_the_trace() {

@@ -104,6 +104,71 @@ fn a_cell_whose_file_is_gone_is_run_again() {
     assert_eq!(cells(&lines(&rig, "out/results.csv")), cells(&before));
 }
 
+/// Of a head, the volume is that of the whole trace: two traces that begin alike are two.
+#[test]
+fn a_cell_of_another_volume_is_not_taken() {
+    let rig = rig();
+    let text = |far: u64| format!("0,0,W,0,4096\n1,0,W,8192,4096\n2,0,W,{},4096\n", far << 20);
+    fs::write(rig.path("near.csv"), text(1)).unwrap();
+    fs::write(rig.path("far.csv"), text(64)).unwrap();
+    let run = |trace: &str| {
+        let grid = ["simulate", "--ssd=was-ssd", "--out=out", "--head=2", "--fill", "--compare=raid,eplog"];
+        rig.run(&[&grid[..], &["--trace", trace]].concat()).ok().err.lines().count()
+    };
+    assert_eq!([run("near.csv"), run("far.csv"), run("near.csv"), run("far.csv")], [2, 2, 0, 0]);
+    assert_eq!(lines(&rig, "out/results.csv").len(), 4);
+}
+
+/// A file that is not of this build, cut short, or says something else than the table, is made again.
+#[test]
+fn a_cell_whose_file_is_another_is_run_again() {
+    let rig = rig();
+    let grid = [&SIMULATE[..], &["--compare=raid,eplog"]].concat();
+    rig.run(&grid).ok();
+    let file = rig.path(&format!("out/{}.json", lines(&rig, "out/results.csv")[0]["cell"]));
+    let whole = fs::read_to_string(&file).unwrap();
+    let changed = |key: &str, to: serde_json::Value| {
+        let mut json: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        *json.pointer_mut(key).unwrap() = to;
+        json.to_string()
+    };
+    let others = [
+        changed("/provenance/build", "0123456789abcdef".into()),
+        changed("/requests", 1.into()),
+        whole[..whole.len() / 2].to_owned(),
+        String::new(),
+    ];
+    for other in others {
+        fs::write(&file, &other).unwrap();
+        assert_eq!(rig.run(&grid).ok().err.lines().count(), 1, "{other}");
+        assert_eq!(rig.run(&grid).ok().err, "", "it is there again");
+    }
+}
+
+/// Whatever the line says beside it.
+#[test]
+fn a_flag_that_is_swept_is_on_and_off() {
+    let rig = rig();
+    let seconds = |more: &[&str]| {
+        let simulate = ["simulate", "--ssd=was-ssd", "--scheme=raid", "--trace=zipf-1.csv", "--json"];
+        let json = rig.run(&[&simulate[..], more].concat()).ok().json();
+        [0, 1].map(|index: usize| json["cells"][index]["virtual_seconds"].as_f64().unwrap())
+    };
+    let alone = seconds(&["--sweep=untimed=on,off"]);
+    assert!(alone[0] == 0.0 && alone[1] > 0.0, "{alone:?}");
+    assert_eq!(seconds(&["--untimed", "--sweep=untimed=on,off"]), alone);
+    let simulate = ["simulate", "--ssd=was-ssd", "--trace=zipf-1.csv"];
+    for (axis, said) in [
+        ("--sweep=untimely=off", "found --untimely, expected an option of simulate"),
+        ("--sweep=untimed=yes,no", "found untimed=yes, expected on or off"),
+        ("--sweep=queue-depth=off", "off"),
+        ("--sweep=own-terms=on,off", "own-terms, which is the same for all cells"),
+    ] {
+        let ran = rig.run(&[&simulate[..], &[axis]].concat());
+        assert!(ran.code > 0 && ran.err.contains(said), "{axis}: {ran:?}");
+    }
+}
+
 #[test]
 fn parts_of_a_grid_make_the_whole() {
     let rig = rig();

@@ -6,6 +6,7 @@
 
 mod counts;
 mod crew;
+mod effect;
 mod picture;
 mod report;
 mod rig;
@@ -267,14 +268,7 @@ const WORKING_SET_BYTES: u64 = 16 << 30;
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let columns = arguments.geometry;
     let geometry = Geometry::new(columns.data_count, columns.parity_count, arguments.chunk_size)?;
-    arguments.elastic.check_served(&arguments.schemes)?;
-    arguments.consistency.check_any(&arguments.schemes)?;
-    arguments.rewrites.check_any(&arguments.schemes)?;
-    if let Some(first) =
-        arguments.schemes.first().filter(|_| !arguments.schemes.iter().any(|s| s.is_elastic()))
-    {
-        arguments.unit.check(*first)?;
-    }
+    effect::check(arguments)?;
     let spreads = arguments.threads.spreads()?;
     let (plot, plotted) = (arguments.plot.target()?, picture::keys(&arguments.plot)?);
     let mut results = Vec::new();

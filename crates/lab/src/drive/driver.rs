@@ -236,15 +236,14 @@ impl<'a> Driver<'a> {
                 if self.free_flights.is_empty() || self.conflicts(&request) {
                     break;
                 }
+                self.pass_to(&request, pace)?;
                 self.admit(&request, due, &mut outcome);
                 self.lose_if_due();
                 next = requests.next();
-                if pace == Pace::Simulated {
-                    self.simulated_ns = self.simulated_ns.max(simulated_ns(&request));
-                    // One moment at a time: what waits until then must not see what comes later.
-                    if next.is_some_and(|later| simulated_ns(&later) > self.simulated_ns) {
-                        break;
-                    }
+                // One moment at a time: what waits until then must not see what comes later.
+                let is_later = |later: Request| simulated_ns(&later) > self.simulated_ns;
+                if pace == Pace::Simulated && next.is_some_and(is_later) {
+                    break;
                 }
             }
             self.send();
@@ -258,6 +257,17 @@ impl<'a> Driver<'a> {
         self.target.settle()?;
         outcome.seconds = (self.now_ns() - start) as f64 / 1e9;
         Ok(outcome)
+    }
+
+    /// The simulated clock goes on to a request's time, by way of every moment at which something in the
+    /// target has waited for long enough: that is over before the request comes, which might overwrite it
+    ///
+    fn pass_to(&mut self, request: &Request, pace: Pace) -> Result<(), Failure> {
+        if pace == Pace::Simulated && simulated_ns(request) > self.simulated_ns {
+            self.simulated_ns = simulated_ns(request);
+            self.target.pass_to(self.simulated_ns)?;
+        }
+        Ok(())
     }
 
     /// With nothing in flight there is nothing to turn: sleeps through most of `wait_ns` and returns the

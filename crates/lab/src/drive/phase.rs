@@ -3,6 +3,7 @@
 use super::driver::{Driver, Outcome, Pace};
 use super::progress::Progress;
 use crate::failure::Failure;
+use crate::number::float;
 use crate::subject::choices::CommitEvery;
 use crate::subject::snapshot::{Snapshot, since};
 use crate::subject::target::Target;
@@ -23,6 +24,8 @@ pub struct Phase {
     pub checkpoint: Option<(CheckpointKind, Snapshot)>,
     /// The commit at the end: its time and what it did; part of `counted`.
     pub commit: Option<(f64, Snapshot)>,
+    /// Counters when it began.
+    begun: Option<Snapshot>,
 }
 
 /// One phase, with what it did to the devices.
@@ -41,23 +44,39 @@ pub fn phase(
         let (start_ns, before) = (driver.now_ns(), driver.target().snapshot());
         driver.target().commit()?;
         let seconds = (driver.now_ns() - start_ns) as f64 / 1e9;
-        difference(driver, before).map(|counted| (seconds, counted))
+        difference(driver, before.as_ref()).map(|counted| (seconds, counted))
     } else {
         None
     };
-    Ok(Phase { outcome, counted: difference(driver, before), checkpoint: None, commit })
+    let counted = difference(driver, before.as_ref());
+    Ok(Phase { outcome, counted, checkpoint: None, commit, begun: before })
+}
+
+/// Has something done behind a phase that is part of it, and of which the last is a commit if it says so.
+pub fn extend(
+    driver: &mut Driver<'_>,
+    phase: &mut Phase,
+    more: impl FnOnce(&mut dyn Target) -> Result<bool, Failure>,
+) -> Result<(), Failure> {
+    let (start_ns, before) = (driver.now_ns(), driver.target().snapshot());
+    if more(driver.target())? {
+        let seconds = float(driver.now_ns() - start_ns) / 1e9;
+        phase.commit = difference(driver, before.as_ref()).map(|counted| (seconds, counted));
+    }
+    phase.counted = difference(driver, phase.begun.as_ref());
+    Ok(())
 }
 
 /// Has a checkpoint written behind a phase.
 pub fn checkpoint(driver: &mut Driver<'_>, phase: &mut Phase, kind: CheckpointKind) -> Result<(), Failure> {
     let before = driver.target().snapshot();
     driver.target().checkpoint(kind)?;
-    phase.checkpoint = difference(driver, before).map(|counted| (kind, counted));
+    phase.checkpoint = difference(driver, before.as_ref()).map(|counted| (kind, counted));
     Ok(())
 }
 
-fn difference(driver: &mut Driver<'_>, before: Option<Snapshot>) -> Option<Snapshot> {
-    Some(since(&driver.target().snapshot()?, &before?))
+fn difference(driver: &mut Driver<'_>, before: Option<&Snapshot>) -> Option<Snapshot> {
+    Some(since(&driver.target().snapshot()?, before?))
 }
 
 /// What the volume must hold for the fill to be whole stripes.

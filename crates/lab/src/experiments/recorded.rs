@@ -103,11 +103,12 @@ impl Recorded {
         let times = || once.iter().map(|request| request.time_us);
         let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
         // Without times the clock stands still in every pass.
-        let period_us = if last > first { last - first + 1 } else { 0 };
+        let period_us = if last > first { (last - first).saturating_add(1) } else { 0 };
         let passes = (DRIVES * self.chunks).div_ceil(self.chunk_writes.max(1)).max(1);
         let pass = |pass: u64| {
-            once.iter()
-                .map(move |request| Request { time_us: request.time_us + pass * period_us, ..*request })
+            let later_us = pass.saturating_mul(period_us);
+            let later = move |time_us: u64| time_us.saturating_add(later_us);
+            once.iter().map(move |request| Request { time_us: later(request.time_us), ..*request })
         };
         Ok((0..passes).flat_map(pass).collect())
     }

@@ -258,6 +258,11 @@ impl DeviceOptions {
                  mode; add --streams parity",
             ));
         }
+        if let Some(limit) = self.stream_limit.filter(|_| config.streams.separation == Separation::None) {
+            return Err(Failure::new(format!(
+                "--stream-limit {limit}: found --streams none, with which an SSD keeps nothing apart; add --streams"
+            )));
+        }
         Ok(())
     }
 

@@ -14,13 +14,15 @@ use reliability::{
 /// that are printed beside it.
 const READINGS: [(&str, f64); 3] = [
     ("as printed", 10_000.0),
-    ("400 GB at 100 MB/s", 1e8 / 4e11 * 3600.0 * HOURS_PER_YEAR),
-    ("400 GB at 100 Mb/s", 1e8 / 8.0 / 4e11 * 3600.0 * HOURS_PER_YEAR),
+    ("400 GB at 100 MB/s", 1e8 / PAPER_CAPACITY * 3600.0 * HOURS_PER_YEAR),
+    ("400 GB at 100 Mb/s", 1e8 / 8.0 / PAPER_CAPACITY * 3600.0 * HOURS_PER_YEAR),
 ];
 /// Failures per year of the WAS paper (W-47).
 const PAPER_RATE: f64 = 0.25;
 /// Its rebuild rate, as it must be read.
 const PAPER_BYTES_PER_S: f64 = 1e8;
+/// Bytes of its devices, which its repair rates are made of.
+pub const PAPER_CAPACITY: f64 = 4e11;
 /// Models in one run.
 const CASES_MAX: usize = 1000;
 
@@ -75,6 +77,7 @@ pub fn of(arguments: &Arguments) -> Result<Vec<Case>, Failure> {
     let mut cases = Vec::new();
     for &geometry in &arguments.geometry {
         for source in &sources {
+            check_count(geometry, source)?;
             for mending in mendings(arguments, source)? {
                 cases.push(case(arguments, geometry, source, mending)?);
                 if cases.len() > CASES_MAX {
@@ -108,11 +111,12 @@ fn sources(arguments: &Arguments) -> Result<Vec<Source>, Failure> {
         return Ok(alphas.into_iter().map(|alpha| Source { simulation: None, alpha }).collect());
     }
     let simulated = wear.simulation.iter().map(|path| load(path)).collect::<Result<Vec<_>, _>>()?;
-    let first = simulated.first().map_or(0.0, Simulated::erases_per_byte);
+    let capacity = arguments.device.capacity;
+    let first = simulated.first().map_or(0.0, |first| first.erases_per_byte(capacity));
     simulated
         .into_iter()
         .map(|simulation| {
-            let alpha = simulation.erases_per_byte() / first;
+            let alpha = simulation.erases_per_byte(capacity) / first;
             if !(1e-6..=1e6).contains(&alpha) {
                 return Err(Failure::new(format!(
                     "{}: found {} erases of SSDs, expected some in it and in the first",
@@ -122,6 +126,18 @@ fn sources(arguments: &Arguments) -> Result<Vec<Source>, Failure> {
             Ok(Source { simulation: Some(simulation), alpha })
         })
         .collect()
+}
+
+/// Refuses a simulation of another number of SSDs: what one of them is erased is no figure of such an array.
+fn check_count(geometry: Columns, source: &Source) -> Result<(), Failure> {
+    let devices = geometry.data_count.saturating_add(geometry.parity_count);
+    match &source.simulation {
+        Some(simulation) if simulation.ssds != devices => Err(Failure::new(format!(
+            "--simulation: found {} SSDs in {}, expected the {devices} of {geometry}; name what was simulated with --geometry",
+            simulation.ssds, simulation.name
+        ))),
+        Some(_) | None => Ok(()),
+    }
 }
 
 fn mendings(arguments: &Arguments, source: &Source) -> Result<Vec<Mending>, Failure> {
@@ -154,7 +170,8 @@ fn mendings(arguments: &Arguments, source: &Source) -> Result<Vec<Mending>, Fail
     if let Some(rate) = source.simulation.as_ref().and_then(|simulation| simulation.rebuild_bytes_per_s) {
         return Ok(vec![rebuilt(rate, "simulated ")]);
     }
-    if !arguments.wear.alpha.is_empty() && options.replace_after.is_none() {
+    // Of devices of another size the paper's rates say nothing.
+    if !arguments.wear.alpha.is_empty() && options.replace_after.is_none() && capacity == PAPER_CAPACITY {
         return Ok(READINGS.map(|(said, rate)| of_rate(rate, said.to_owned())).into());
     }
     Ok(vec![rebuilt(PAPER_BYTES_PER_S, "")])
@@ -193,7 +210,8 @@ fn case(
     let repair = repair_of(arguments, &mending);
     let erases_per_day = match &source.simulation {
         Some(simulation) => {
-            wear.endurance.map(|_| simulation.erases_per_day(wear.written_per_day)).transpose()?
+            let per_day = || simulation.erases_per_day(wear.written_per_day, device.capacity);
+            wear.endurance.map(|_| per_day()).transpose()?
         }
         None => wear.erases_per_day.map(|erases| erases * source.alpha),
     };

@@ -1,6 +1,7 @@
 //! What `reliability` prints: a table for people, all of it as JSON.
 
 use super::Row;
+use super::cases::PAPER_CAPACITY;
 use super::options::Arguments;
 use super::values::{brief, show, show_bytes, show_span};
 use crate::provenance;
@@ -28,14 +29,15 @@ struct Verdict {
 }
 
 impl Report<'_> {
-    /// Gains over all rows, if they are of the paper's parameters: its alphas, eight devices, 0.25 failures a
-    /// year.
+    /// Gains over all rows, if they are of the paper's parameters: its alphas, eight devices of its size,
+    /// 0.25 failures a year.
     fn verdict(&self) -> Option<Verdict> {
         let all = PAPER_ALPHAS.iter().all(|alpha| self.arguments.wear.alpha.contains(alpha));
         let kinds = |parity: u32| self.rows.iter().any(|row| row.case.model.geometry.parity == parity);
         let like = |row: &&Row| {
             let model = &row.case.baseline;
-            model.geometry.devices() == 8 && model.device.rate == 0.25 && row.case.is_plain()
+            let papers = model.device.rate == 0.25 && model.capacity == PAPER_CAPACITY;
+            model.geometry.devices() == 8 && papers && row.case.is_plain()
         };
         if !all || !kinds(1) || !kinds(2) || !self.rows.iter().all(|row| like(&row)) {
             return None;

@@ -19,8 +19,21 @@ pub struct Axis {
 /// Most cells of a grid.
 const CELLS_MAX: usize = 100_000;
 /// Options that say how cells are run, not what a cell is.
-const NOT_CELLS: [&str; 10] =
-    ["sweep", "compare", "baseline", "out", "shard", "jobs", "json", "plot", "plot-value", "plot-width"];
+const NOT_CELLS: [&str; 13] = [
+    "sweep",
+    "compare",
+    "baseline",
+    "own-terms",
+    "out",
+    "shard",
+    "jobs",
+    "json",
+    "plot",
+    "plot-value",
+    "plot-width",
+    "interval",
+    "series",
+];
 
 /// `option=a,b,c`.
 pub fn parse_axis(text: &str) -> Result<Axis, String> {
@@ -70,10 +83,31 @@ pub fn cells(axes: &[Axis], line: &[OsString]) -> Result<Vec<Cell>, Failure> {
     let Some(count) = count.filter(|&count| count <= CELLS_MAX) else {
         return Err(Failure::new(format!("--sweep: more than {CELLS_MAX} cells; leave some values out")));
     };
-    (0..count).map(|index| cell(axes, line, index)).collect()
+    let flags = axes.iter().map(is_flag).collect::<Result<Vec<_>, _>>()?;
+    (0..count).map(|index| cell(axes, &flags, line, index)).collect()
 }
 
-fn cell(axes: &[Axis], line: &[OsString], index: usize) -> Result<Cell, Failure> {
+/// Whether an axis is of a flag, which is on or off; other options take their values as they are.
+fn is_flag(axis: &Axis) -> Result<bool, Failure> {
+    let command = Arguments::augment_args(Command::new("simulate"));
+    let known = command.get_arguments().find(|known| known.get_long() == Some(axis.option.as_str()));
+    let Some(known) = known else {
+        return Err(Failure::new(format!(
+            "--sweep: found --{}, expected an option of simulate such as --queue-depth",
+            axis.option
+        )));
+    };
+    let is_flag = !known.get_action().takes_values();
+    match axis.values.iter().find(|value| is_flag && !["on", "off"].contains(&value.as_str())) {
+        Some(value) => Err(Failure::new(format!(
+            "--sweep: found {}={value}, expected on or off, as --{} takes no value",
+            axis.option, axis.option
+        ))),
+        None => Ok(is_flag),
+    }
+}
+
+fn cell(axes: &[Axis], flags: &[bool], line: &[OsString], index: usize) -> Result<Cell, Failure> {
     let (mut rest, mut values) = (index, vec![String::new(); axes.len()]);
     for (value, axis) in values.iter_mut().zip(axes).rev() {
         value.clone_from(&axis.values[rest % axis.values.len()]);
@@ -81,14 +115,16 @@ fn cell(axes: &[Axis], line: &[OsString], index: usize) -> Result<Cell, Failure>
     }
     let mut words = vec![OsString::from("simulate")];
     words.extend_from_slice(line);
-    for (axis, value) in axes.iter().zip(&values) {
-        // Flags take no value: they are on or off.
-        match value.as_str() {
+    for ((axis, value), is_flag) in axes.iter().zip(&values).zip(flags) {
+        let option = OsString::from(format!("--{}", axis.option));
+        if axis.option == "trace" {
             // Given again, it would be one more file of the same trace.
-            _ if axis.option == "trace" => {}
-            "on" => words.push(format!("--{}", axis.option).into()),
-            "off" => {}
-            value => words.push(format!("--{}={value}", axis.option).into()),
+        } else if *is_flag {
+            // Also where it is on for all others.
+            words.retain(|word| *word != option);
+            words.extend((value == "on").then_some(option));
+        } else {
+            words.push(format!("--{}={value}", axis.option).into());
         }
     }
     let command = Arguments::augment_args(Command::new("simulate")).args_override_self(true);
@@ -134,10 +170,31 @@ mod tests {
         let run = |axis: &str| cells(&[parse_axis(axis).unwrap()], &line);
         let fills: Vec<bool> = run("fill=off,on").unwrap().iter().map(|cell| cell.arguments.fill).collect();
         assert_eq!(fills, [false, true]);
+        // Whatever the line says.
+        let given = ["--fill --trace t.csv", "--trace t.csv --fill --fill"].map(self::line);
+        for line in given {
+            let found = cells(&[parse_axis("fill=on,off").unwrap()], &line).unwrap();
+            assert_eq!([found[0].arguments.fill, found[1].arguments.fill], [true, false]);
+        }
         let refused = |axis| run(axis).err().unwrap().to_string();
-        assert!(refused("depth=1").contains("--depth"), "{}", refused("depth=1"));
+        for unknown in ["depth=1", "depth=off", "depth=on,off"] {
+            assert!(refused(unknown).contains("found --depth"), "{}", refused(unknown));
+        }
+        assert!(refused("fill=yes").contains("found fill=yes, expected on or off"));
+        // Of an option that takes a value these are values.
+        assert!(refused("p-wait=off").contains("off") && refused("queue-depth=on").contains("on"));
         assert!(refused("scheme=raid5").contains("raid5"));
-        for bad in ["", "=1", "scheme", "scheme=", "scheme=a,,b", "out=a,b", "shard=1/2"] {
+        for bad in [
+            "",
+            "=1",
+            "scheme",
+            "scheme=",
+            "scheme=a,,b",
+            "out=a,b",
+            "shard=1/2",
+            "own-terms=on,off",
+            "interval=5",
+        ] {
             assert!(parse_axis(bad).is_err(), "{bad}");
         }
         let twice = [parse_axis("scheme=raid").unwrap(), parse_axis("scheme=eplog").unwrap()];

@@ -4,6 +4,7 @@
 //! One run, several schemes side by side (`--compare`), or a grid (`--sweep`), each cell of which is a run
 //! of its own.
 
+mod effect;
 mod figures;
 mod grid;
 mod lifetime;
@@ -58,9 +59,9 @@ pub struct Arguments {
     chunk_size: u64,
     #[command(flatten)]
     ssds: SsdChoices,
-    /// Preset of the log devices.
-    #[arg(long, default_value = "seagate-st1000dm003", value_name = "PRESET")]
-    log_device: String,
+    /// Preset of the log devices [seagate-st1000dm003].
+    #[arg(long, value_name = "PRESET")]
+    log_device: Option<String>,
     /// Leave service times away: the SSDs and log devices complete everything at once and only count.
     #[arg(long)]
     untimed: bool,
@@ -149,8 +150,19 @@ struct StreamChoices {
     #[arg(long, value_parser = parse_cap, value_name = "CAP")]
     slc_cap: Option<SlcCap>,
     /// Wear of a page in MLC mode in relation to one in SLC mode.
-    #[arg(long, default_value_t = 2.5, value_name = "R")]
+    #[arg(long, default_value_t = STRESS_RATIO, value_name = "R")]
     stress_ratio: f64,
+}
+
+/// Wear of a page in MLC mode in relation to one in SLC mode, unless that is said.
+const STRESS_RATIO: f64 = 2.5;
+
+impl StreamChoices {
+    /// Whether something is asked of the SSDs' flash.
+    fn is_given(&self) -> bool {
+        let counts = self.stream_limit.is_some() || self.parity_classes.is_some();
+        self.streams.is_some() || self.slc_cap.is_some() || counts || self.stress_ratio != STRESS_RATIO
+    }
 }
 
 /// Which SSDs, and how full they are.
@@ -185,8 +197,7 @@ pub fn run(arguments: &mut Arguments) -> Result<Exit, Failure> {
     arguments.name_traces();
     let alone = arguments.cells.compare.is_empty() && arguments.cells.sweep.is_empty();
     if alone && arguments.cells.out.is_none() && !arguments.plot.wanted() {
-        arguments.array.check()?;
-        arguments.recovery.check_scheme(arguments.array.scheme)?;
+        effect::check_alone(arguments)?;
         let loaded = arguments.trace.load(arguments.chunk_size)?;
         let outcome = rig::simulate(arguments, &loaded, Shown::Progress)?;
         if arguments.json {
@@ -217,8 +228,7 @@ pub(crate) fn embedded(
         arguments.refuse_rows()?;
         return sweep::embedded(arguments, words, memory.as_ref(), shown);
     }
-    arguments.array.check()?;
-    arguments.recovery.check_scheme(arguments.array.scheme)?;
+    effect::check_alone(arguments)?;
     names.check(arguments.array.elastic, arguments.array.scheme)?;
     let loaded = arguments.trace.load_or(memory.as_ref(), arguments.chunk_size, shown)?;
     let classes = policies.placement.as_ref().map(|placement| placement.classes());
@@ -338,8 +348,7 @@ impl Arguments {
                     || self.ssds.ssd_gc.is_some()
                     || self.ssds.mapping_cache.is_some()
                     || self.ssds.endurance.is_some()
-                    || self.streaming.streams.is_some()
-                    || self.streaming.slc_cap.is_some()
+                    || self.streaming.is_given()
                     || self.ssds.prefill;
                 if inside || self.untimed {
                     return Err(Failure::new(format!(
@@ -364,9 +373,14 @@ impl Arguments {
         Ok(config)
     }
 
+    /// The preset of the log devices.
+    fn log_preset(&self) -> &str {
+        self.log_device.as_deref().unwrap_or("seagate-st1000dm003")
+    }
+
     /// The log devices; those without service times are SSDs that only count.
     fn log_config(&self) -> Result<DeviceConfig, Failure> {
-        Ok(match preset("--log-device", &self.log_device)? {
+        Ok(match preset("--log-device", self.log_preset())? {
             DeviceConfig::Ssd(config) => {
                 let timing = config.timing.filter(|_| !self.untimed);
                 DeviceConfig::Ssd(Box::new(SsdConfig { timing, ..*config }))

@@ -2,6 +2,8 @@
 //!
 //! As in the paper parity is committed before, and what is rebuilt goes to the same SSDs.
 
+use crate::drive::driver::Driver;
+use crate::drive::phase::{Phase, extend};
 use crate::failure::Failure;
 use crate::options::batches::{Batches, check_commits};
 use crate::simulated::SimulatedSet;
@@ -121,14 +123,25 @@ impl Recovery {
         self.fail_at.zip(self.fail)
     }
 
-    /// Loses the first SSDs, if that has not been on the way, and commits parity, if that is asked for.
-    pub fn degrade(&self, scheme: SchemeKind, target: &mut ArrayTarget<SimulatedSet>) -> Result<(), Failure> {
+    /// Loses the first SSDs, if that has not been on the way, and commits parity, if there is any to commit:
+    /// part of the phase behind which it comes.
+    pub fn degrade(
+        &self,
+        scheme: SchemeKind,
+        driver: &mut Driver<'_>,
+        phase: &mut Phase,
+    ) -> Result<(), Failure> {
         let Some(fail) = self.fail else { return Ok(()) };
-        if self.fail_at.is_none() {
-            target.lose(fail);
-        }
-        target.settle()?;
-        if scheme.has_log() { target.commit() } else { Ok(()) }
+        extend(driver, phase, |target| {
+            if self.fail_at.is_none() {
+                target.lose(fail);
+            }
+            target.settle()?;
+            if scheme.has_log() {
+                target.commit()?;
+            }
+            Ok(scheme.has_log())
+        })
     }
 
     /// Loses the first SSDs and rebuilds them.

@@ -84,11 +84,11 @@ pub fn simulate_with(
         CommitEvery::End if arguments.recovery.fail.is_some() => CommitEvery::Never,
         chosen @ (CommitEvery::End | CommitEvery::Never | CommitEvery::Writes(_)) => chosen,
     };
-    let phase = phase(&mut driver, requests, pace, commit, &mut progress)?;
+    let mut phase = phase(&mut driver, requests, pace, commit, &mut progress)?;
+    arguments.recovery.degrade(arguments.array.scheme, &mut driver, &mut phase)?;
     let series = driver.take_series(pace, &phase.outcome)?;
     arguments.rows.keep(&series)?;
     drop(progress);
-    arguments.recovery.degrade(arguments.array.scheme, &mut target)?;
     let cpu_seconds = cpu_seconds() - cpu;
     let run = Marks::of(&target).since(&before).stretch(phase);
     let rebuilt = arguments.recovery.run(&mut target)?;
@@ -261,7 +261,7 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
             "volume_bytes": target.volume_bytes(),
         },
         "ssd": { "preset": arguments.ssds.ssd, "config": ssd_json },
-        "log_device": (arguments.array.log_count() > 0).then_some(&arguments.log_device),
+        "log_device": (arguments.array.log_count() > 0).then(|| arguments.log_preset()),
         "prefill": arguments.ssds.prefill.then_some(arguments.ssds.utilization),
         "stress_ratio": arguments.streaming.stress_ratio,
         "fill": arguments.fill,

@@ -124,10 +124,18 @@ impl Store {
         Ok(Self { folder: folder.to_path_buf(), path, header, options, file, lines, order, _lock: lock })
     }
 
-    /// What is known of a cell: nothing if somebody deleted its file.
+    /// What is known of a cell: nothing if its file was deleted, or is no whole one of this build with what
+    /// the line says.
     pub fn known(&self, key: &str) -> Option<Figures> {
-        let line = self.lines.get(key).filter(|_| self.file_of(key).exists());
-        line.map(|line| line.figures.clone())
+        let line = self.lines.get(key)?;
+        let json: Value = serde_json::from_slice(&fs::read(self.file_of(key)).ok()?).ok()?;
+        let is_of_this_build = json.pointer("/provenance/build")? == provenance::build();
+        // Numbers that are none are null.
+        let is_as_in_line = NAMES.iter().zip(line.figures.values()).all(|(name, value)| {
+            let found = json.get(*name).and_then(Value::as_f64);
+            found.map_or(!value.is_finite(), |found| (found - value).abs() <= 1e-9 * value.abs())
+        });
+        (is_of_this_build && is_as_in_line).then(|| line.figures.clone())
     }
 
     fn file_of(&self, key: &str) -> PathBuf {

@@ -2,6 +2,7 @@
 //!
 //! A cell is known by a hash of everything that it depends on: the build of the program, options, trace.
 
+use super::effect;
 use super::figures::{Figures, NAMES, Row, number};
 use super::grid::{Axis, Cell, axes, cells};
 use super::picture::Picture;
@@ -74,7 +75,7 @@ fn found(
     shown: Shown<'_>,
 ) -> Result<Found, Failure> {
     let mut cells = cells(axes, line)?;
-    check(arguments, &cells)?;
+    effect::check_grid(arguments, &cells)?;
     let equal = if arguments.cells.own_terms || axes.iter().any(|axis| axis.option == "sync") {
         None
     } else {
@@ -115,25 +116,6 @@ fn found(
     Ok(Found { rows, terms, seeds })
 }
 
-/// Options that mean nothing to any of the schemes are refused, as for a single run.
-fn check(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> {
-    let schemes: Vec<SchemeKind> = cells.iter().map(|cell| cell.arguments.array.scheme).collect();
-    arguments.array.elastic.check_any(&schemes)?;
-    arguments.array.consistency.check_any(&schemes)?;
-    arguments.array.rewrites.check_any(&schemes)?;
-    let any = |result: fn(&Arguments, SchemeKind) -> Result<(), Failure>| {
-        let mut results = schemes.iter().map(|&scheme| result(arguments, scheme));
-        let first = results.next().unwrap_or(Ok(()));
-        if first.is_ok() || results.any(|result| result.is_ok()) { Ok(()) } else { first }
-    };
-    any(|arguments, scheme| arguments.array.commit_every.check(scheme))?;
-    any(|arguments, scheme| arguments.array.check_logs(scheme))?;
-    any(|arguments, scheme| arguments.array.cache.check_write_cache(scheme))?;
-    arguments.array.cache.stripes.check_any(&schemes)?;
-    any(|arguments, scheme| arguments.recovery.check_scheme(scheme))?;
-    any(|arguments, scheme| arguments.array.unit.check(scheme))
-}
-
 /// Traces that were read, by how; each is read once.
 struct Traces<'a> {
     /// Read already, and the only one.
@@ -163,7 +145,7 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         array,
         chunk_size,
         ssds,
-        log_device,
+        log_device: _,
         untimed,
         streaming,
         fill,
@@ -197,12 +179,15 @@ fn key(arguments: &Arguments, loaded: &Loaded) -> String {
         unit,
     } = array;
     let text = format!(
-        "{} {:016x} {} {geometry} {scheme} {code:?} {layout:?} {consistency:?} {log_devices:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} \
-         {ssd_gc:?} {mapping_cache:?} {endurance:?} {log_device} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
+        "{} {:016x} of {} {} {geometry} {scheme} {code:?} {layout:?} {consistency:?} {log_devices:?} {device_size:?} {chunk_size} {ssd} {ssd_size:?} \
+         {ssd_gc:?} {mapping_cache:?} {endurance:?} {} {untimed} {streams:?} {stream_limit:?} {parity_classes:?} {slc_cap:?} {stress_ratio} {prefill} \
          {utilization} {fill} {} {timed} {speed} {commit_every:?} {sync} {rewrites:?} {buffers:?} {cache:?} {elastic:?} {unit:?} {seed} {recovery:?}",
         provenance::build(),
         loaded.hash(),
+        // Of a head of a trace, the volume is that of the whole.
+        loaded.footprint_bytes,
         trace.sectors,
+        arguments.log_preset(),
         arguments.depth(),
     );
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

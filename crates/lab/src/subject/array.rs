@@ -226,6 +226,19 @@ impl<D: DeviceSet> Target for ArrayTarget<D> {
         Ok(())
     }
 
+    fn pass_to(&mut self, now_ns: u64) -> Result<(), Failure> {
+        let due = |array: &Array<Counting<D>>| array.engine_ref().next_deadline_ns();
+        while let Some(due_ns) = due(&self.array).filter(|&due_ns| due_ns <= now_ns) {
+            self.array.engine().set_now(due_ns);
+            // What leaves must be on its way: until it is planned, a newer version takes its place.
+            while self.array.turn() {}
+            if due(&self.array) == Some(due_ns) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn take_finished(&mut self, out: &mut Vec<Finished>) {
         self.array.take_answers(&mut self.done);
         out.extend(self.done.drain(..).map(|done| Finished {

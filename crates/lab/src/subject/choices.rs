@@ -68,16 +68,23 @@ impl ArrayChoices {
     /// Refuses what means nothing to the scheme.
     pub fn check(&self) -> Result<(), Failure> {
         self.check_logs(self.scheme)?;
-        if let Some(layout) = self.layout.filter(|_| self.scheme.is_elastic()) {
-            let scheme = self.scheme;
-            return Err(Failure::new(format!("--layout {layout}: scheme {scheme} always rotates parity")));
-        }
+        self.check_layout(self.scheme)?;
         self.cache.check(self.scheme)?;
         self.elastic.check(self.scheme)?;
         self.consistency.check_any(&[self.scheme])?;
         self.commit_every.check(self.scheme)?;
         self.rewrites.check_any(&[self.scheme])?;
         self.unit.check(self.scheme)
+    }
+
+    /// Refuses a layout for a scheme that has one of its own.
+    pub fn check_layout(&self, scheme: SchemeKind) -> Result<(), Failure> {
+        match self.layout.filter(|_| scheme.is_elastic()) {
+            Some(layout) => {
+                Err(Failure::new(format!("--layout {layout}: scheme {scheme} always rotates parity")))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Refuses a number of log devices that does not fit the scheme.

@@ -66,6 +66,11 @@ pub trait Target {
     /// Goes on with what is in flight; if nothing happens, waits up to `wait_ns` for something.
     fn turn(&mut self, now_ns: u64, wait_ns: u64) -> Result<(), Failure>;
 
+    /// Lets the clock go on to `now_ns`, as if it were looked at whenever something is due until then.
+    fn pass_to(&mut self, _now_ns: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Moves what has ended to the end of `out`.
     fn take_finished(&mut self, out: &mut Vec<Finished>);
 

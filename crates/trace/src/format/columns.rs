@@ -1,10 +1,10 @@
 //! Text in columns that the caller names, for forms that no reader of ours knows.
 //!
 //! Fields are separated by commas, semicolons or tabs if the first line has one, else by blanks. Lines in
-//! front of the first request that have no number where one is due are headings and are passed over.
+//! front of the first request that have a name wherever a number is due are headings and are passed over.
 
 use crate::error::excerpt;
-use crate::fields::{number, seconds_us, small};
+use crate::fields::{number, small, units_ns};
 use crate::{LineFault, Op, Request};
 use std::fmt;
 use std::str::FromStr;
@@ -107,12 +107,13 @@ pub(crate) struct Parser {
     columns: Columns,
     separator: Option<u8>,
     is_past_headings: bool,
-    first_ns: Option<u64>,
+    /// What the first time has beyond whole microseconds: these are counted from there.
+    part_ns: Option<u64>,
 }
 
 impl Parser {
     pub(crate) fn new(columns: Columns) -> Self {
-        Self { columns, separator: None, is_past_headings: false, first_ns: None }
+        Self { columns, separator: None, is_past_headings: false, part_ns: None }
     }
 
     pub(crate) fn parse(&mut self, line: &[u8]) -> Result<Option<Request>, LineFault> {
@@ -128,7 +129,7 @@ impl Parser {
                 Ok(Some(request))
             }
             Err(LineFault::Number { .. } | LineFault::Op { .. })
-                if !self.is_past_headings && is_heading(line) =>
+                if !self.is_past_headings && self.is_heading(line, separator) =>
             {
                 Ok(None)
             }
@@ -136,24 +137,30 @@ impl Parser {
         }
     }
 
+    /// A name wherever a number is due.
+    fn is_heading(&self, line: &[u8], separator: u8) -> bool {
+        let is_name = |field: &[u8]| {
+            let first = field.iter().find(|byte| !matches!(byte, b'"' | b'\'' | b' '));
+            first.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+        };
+        self.columns.list.iter().zip(fields(line, separator)).all(|(column, field)| match column {
+            Column::Time(_) | Column::Start(_) | Column::Length(_) | Column::Dev => is_name(field),
+            Column::Op | Column::Ignored => true,
+        })
+    }
+
+    /// Its time is that of the file's clock.
     fn request(&mut self, line: &[u8], separator: u8) -> Result<Request, LineFault> {
         let mut request = Request { time_us: 0, dev: 0, op: Op::Read, offset_bytes: 0, length_bytes: 0 };
-        let (mut offset, mut length) = (Ok(0), Ok(0));
-        let mut fields = line
-            .split(|&byte| byte == separator)
-            .filter(|field| separator != b' ' || !field.is_empty())
-            .map(<[u8]>::trim_ascii);
+        let (mut offset, mut length, mut ns) = (Ok(0), Ok(0), 0);
+        let mut fields = fields(line, separator);
         for column in &self.columns.list {
             let field = fields.next().ok_or_else(|| LineFault::Shape {
                 found: excerpt(line),
                 expected: "a field for each of --columns",
             })?;
             match *column {
-                Column::Time(unit_ns) => {
-                    let ns = time_ns(field, unit_ns)?;
-                    let first_ns = *self.first_ns.get_or_insert(ns);
-                    request.time_us = ns.saturating_sub(first_ns) / 1000;
-                }
+                Column::Time(unit_ns) => ns = time_ns(field, unit_ns)?,
                 Column::Op => request.op = op(field)?,
                 Column::Start(unit) => offset = scaled("address", field, unit),
                 Column::Length(unit) => length = scaled("length", field, unit),
@@ -165,24 +172,28 @@ impl Parser {
         if request.op != Op::Flush {
             (request.offset_bytes, request.length_bytes) = (offset?, length?);
         }
+        let part_ns = *self.part_ns.get_or_insert(ns % 1000);
+        request.time_us = ns.saturating_sub(part_ns) / 1000;
         Ok(request)
     }
 }
 
-/// No digit at all, as names of columns.
-fn is_heading(line: &[u8]) -> bool {
-    line.iter().any(u8::is_ascii_alphabetic) && !line.first().is_some_and(u8::is_ascii_digit)
+fn fields(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+    line.split(move |&byte| byte == separator)
+        .filter(move |field| separator != b' ' || !field.is_empty())
+        .map(<[u8]>::trim_ascii)
 }
 
 /// A count of a unit, with decimals where it is a second or a part of one that has some.
 fn time_ns(field: &[u8], unit_ns: u64) -> Result<u64, LineFault> {
-    let fault =
-        || LineFault::Number { field: "time", found: excerpt(field), expected: "a time below 2^64 ns" };
-    if unit_ns < 1000 {
-        return number("time", field)?.checked_mul(unit_ns).ok_or_else(fault);
+    if unit_ns >= 1000 {
+        return units_ns("time", field, unit_ns);
     }
-    // Millionths of the unit, whatever it is called.
-    seconds_us("time", field)?.checked_mul(unit_ns / 1000).map(|scaled| scaled / 1000).ok_or_else(fault)
+    number("time", field)?.checked_mul(unit_ns).ok_or_else(|| LineFault::Number {
+        field: "time",
+        found: excerpt(field),
+        expected: "a time below 2^64 ns",
+    })
 }
 
 fn scaled(name: &'static str, field: &[u8], unit: u64) -> Result<u64, LineFault> {
@@ -211,11 +222,17 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
     use super::{Columns, Parser};
-    use crate::{Op, Request};
+    use crate::{Op, ReadOptions, Request, TraceReader};
+
+    fn try_read(columns: &str, lines: &[&str]) -> Result<Vec<Request>, String> {
+        let options = ReadOptions { columns: Some(columns.parse().unwrap()), ..ReadOptions::default() };
+        let text = std::io::Cursor::new(lines.join("\n"));
+        let reader = TraceReader::from_reader("t", Box::new(text), &options);
+        reader.and_then(Iterator::collect).map_err(|error| error.to_string())
+    }
 
     fn read(columns: &str, lines: &[&str]) -> Vec<Request> {
-        let mut parser = Parser::new(columns.parse().unwrap());
-        lines.iter().filter_map(|line| parser.parse(line.as_bytes()).unwrap()).collect()
+        try_read(columns, lines).unwrap()
     }
 
     #[test]
@@ -242,6 +259,51 @@ mod tests {
         );
         let flush = Request { op: Op::Flush, ..write(0, 0, 0, 0) };
         assert_eq!(read("op,lba,sectors", &["F,,", "flush,-1,99999999999999999999"]), [flush, flush]);
+    }
+
+    /// Seconds since 1970 with what follows the point, and the same in smaller units; a time that lies before
+    /// the first one counts as that.
+    #[test]
+    fn times_since_1970_count_from_the_first_one() {
+        let times = |unit: &str, lines: [&str; 4]| -> Vec<u64> {
+            let lines = lines.map(|time| format!("{time},W,0,8"));
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            read(&format!("{unit},op,lba,sectors"), &lines).iter().map(|request| request.time_us).collect()
+        };
+        for (unit, lines) in [
+            ("ts", ["1700000000.5000009", "1700000001.25", "1699999999.0", "1700000000.5000018"]),
+            ("ts_ms", ["1700000000500.0009", "1700000001250.0", "1699999999000", "1700000000500.0018"]),
+            ("ts_us", ["1700000000500000.9", "1700000001250000", "1699999999000000", "1700000000500001.8"]),
+            (
+                "ts_ns",
+                ["1700000000500000900", "1700000001250000000", "1699999999000000000", "1700000000500001800"],
+            ),
+        ] {
+            assert_eq!(times(unit, lines), [0, 749_999, 0, 0], "{unit}");
+        }
+        let ticks = ["133445018005000009", "133445018012500000", "133445017990000000", "133445018005000018"];
+        assert_eq!(times("ts_100ns", ticks), [0, 749_999, 0, 0]);
+    }
+
+    /// A first line with something wrong in it is no heading: it is named, as any other.
+    #[test]
+    fn bad_data_in_the_first_line_is_no_heading() {
+        for (columns, bad) in [
+            ("op,lba,sectors", "W,12x,8"),
+            ("op,lba,sectors", "X,12,8"),
+            ("op,lba,sectors", "W,-1,8"),
+            ("op,lba,sectors", "W,1O,8"),
+            ("op,lba,sectors", "W,x,8"),
+            ("op,lba,sectors", "W,,8"),
+            ("op,lba,sectors", "\"W\",\"1\",\"8\""),
+            ("ts,op,lba,sectors", "nan,W,0,8"),
+        ] {
+            let error = try_read(columns, &[bad, "W,0,8"]).unwrap_err();
+            assert!(error.starts_with("t:1: "), "{bad}: {error}");
+        }
+        for heading in ["op,lba,sectors", "Type,LBA_512,\"size 1\"", "rw,_lba,n", "# W,1", "W,lba,len"] {
+            assert_eq!(read("op,lba,sectors", &[heading, "W,0,8"]).len(), 1, "{heading}");
+        }
     }
 
     #[test]

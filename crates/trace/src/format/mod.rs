@@ -88,6 +88,14 @@ impl Format {
         }
     }
 
+    /// Whether a file alone counts time from its first request on: its clock shows a date.
+    pub(crate) fn has_clock_time(self) -> bool {
+        match self {
+            Self::Msr | Self::Columns => true,
+            Self::Common | Self::Spc | Self::Fiu | Self::Blkparse | Self::Fio => false,
+        }
+    }
+
     /// The format that most of the first lines are in; `None` if no line is in any.
     ///
     /// `prefix` is the beginning of the content; its last line counts only if it is `whole`.

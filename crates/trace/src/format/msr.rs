@@ -1,8 +1,8 @@
 //! MSR Cambridge CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
-//! Timestamps are Windows file times (100 ns); the trace starts with its first line, and a line with an
-//! earlier time counts as time 0. The device is the disk number. In a file with several hosts the disks of
-//! the later hosts are numbered from 2^31 in order of appearance, so that no two share a number.
+//! Timestamps are Windows file times (100 ns); microseconds count from the first line. The device is the disk
+//! number. In a file with several hosts the disks of the later hosts are numbered from 2^31 in order of
+//! appearance, so that no two share a number.
 
 use crate::error::excerpt;
 use crate::fields::{exact_fields, number, small};
@@ -46,7 +46,7 @@ impl Parser {
         let length_bytes = number("size", size)?;
         let disk = small("disk", disk, OTHER_HOSTS - 1, "a number below 2^31")?;
         let first = self.first.get_or_insert_with(|| First { ticks, host: host.into() });
-        let time_us = ticks.saturating_sub(first.ticks) / TICKS_PER_US;
+        let time_us = ticks.saturating_sub(first.ticks % TICKS_PER_US) / TICKS_PER_US;
         let dev = if *first.host == *host { disk } else { self.other(host, disk)? };
         Ok(Some(Request { time_us, dev, op, offset_bytes, length_bytes }))
     }

@@ -281,10 +281,19 @@ fn several_files_are_one_trace_in_time() {
     let options = ReadOptions { skip_bad_lines: SkipPolicy::Skip { limit: 1 }, ..ReadOptions::default() };
     let mut sequence = TraceSequence::open(&paths, &options).unwrap();
     let times: Vec<_> = sequence.by_ref().map(|request| request.unwrap().time_us).collect();
-    assert_eq!(times, [5, 100, 500_100]);
+    assert_eq!(times, [0, 95, 499_995], "the second file goes on by the same clock");
     assert_eq!(sequence.skipped_count(), 1);
     let progress = sequence.progress();
     assert_eq!(Some(progress.consumed_bytes()), progress.total_bytes());
+
+    // Dates: the files of one recording, which begins with the first request of the first one.
+    let ticks = |us: u64| 128_166_372_003_061_629 + 10 * us;
+    let line = |us: u64| format!("{},web,0,Write,0,512,1\n", ticks(us));
+    std::fs::write(&paths[0], [line(7), line(0), line(1007)].concat()).unwrap();
+    std::fs::write(&paths[1], [line(1500), line(1499)].concat()).unwrap();
+    let times: Vec<_> =
+        TraceSequence::open(&paths, &options).unwrap().map(|request| request.unwrap().time_us).collect();
+    assert_eq!(times, [0, 0, 1000, 1493, 1492]);
 
     let missing = [paths[0].clone(), folder.path().join("none")];
     assert!(matches!(TraceSequence::open(&missing, &options), Err(TraceError::Open { .. })));
