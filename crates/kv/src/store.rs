@@ -351,6 +351,10 @@ impl Store {
 
 impl Keys for Store {
     fn start(&mut self, tag: u64, ask: Ask) {
+        // Whoever had this tag before may have been told before it was forgotten.
+        if !self.work.forgotten.is_empty() {
+            self.work.forgotten.remove(&tag);
+        }
         match self.course {
             Course::Stopping | Course::Stopped => return self.tell(tag, Err(Refused::Shutdown)),
             Course::Running | Course::Failed => {}

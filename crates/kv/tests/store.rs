@@ -3,7 +3,7 @@
 
 mod rig;
 
-use kv::ask::{Answer, Ask, Description, Keys, Lifetime, Old, Range, Refused, Told, Value};
+use kv::ask::{Answer, Ask, Description, Keys, Lifetime, Old, Range, Refused, Told, Value, When};
 use kv::blocks::Request;
 use kv::{Create, OpenError, Options, Secret, Sync, VolumeShape, create, open};
 use rig::{Memory, Rig, STORED, bytes, narrow, set};
@@ -204,7 +204,7 @@ fn what_nobody_wants_to_know_any_more_is_not_read() {
         }
     }
     told.sort_by_key(|told: &Told| told.tag);
-    assert!(told[..10].iter().all(|told| told.answer == Err(Refused::Forgotten)), "{:?}", told[..10]);
+    assert!(told[..10].iter().all(|told| told.answer == Err(Refused::Forgotten)), "{told:?}");
     assert_eq!(told[10].answer, STORED);
     assert_eq!(told[11].answer, Ok(Answer::Value(Some(Value::new(&value)))));
     let read_bytes = rig.store.figures().read_bytes;

@@ -242,7 +242,7 @@ impl Store {
             }
         }
         let manifest;
-        let mut flat = Vec::new();
+        let flat: Vec<u8>;
         let stays = there.filter(|meta| meta.kind == Kind::Large).map(|meta| (meta.id, meta.value_bytes));
         let (kind, value, lifetime, owns): (Kind, &[u8], Lifetime, Option<(u64, u64)>) = match &operation.want
         {

@@ -117,7 +117,6 @@ pub fn config(here: &mut Here<'_, '_>) -> Result<(), Said> {
 
 /// How much one answer of names may hold is a bound of the server's.
 pub fn bound(steps: &mut Steps, bytes: usize) {
-    if let Steps::Names { bytes_max, .. } = steps {
-        *bytes_max = bytes;
-    }
+    let Steps::Names { bytes_max, .. } = steps;
+    *bytes_max = bytes;
 }

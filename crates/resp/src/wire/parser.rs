@@ -11,8 +11,8 @@
 
 use super::budget::Budget;
 use super::inline;
-use super::number::{decimal, number};
 use crate::Limits;
+use kv::decimal::{decimal, number};
 use std::ops::Range;
 
 /// From here on an argument is taken in parts. Below, it is copied once more at most.
