@@ -253,14 +253,27 @@ def open_trace(
     return _of(content, known, name)
 
 
+_PAUSE_US_MAX = 366 * 86_400 * 1_000_000
+"""Longer pauses between files are none: such clocks do not count from the same moment."""
+
+
 def _joined(parts: list[npt.NDArray[np.void]]) -> npt.NDArray[np.void]:
-    """Traces one behind the other; times go on where the one before ended."""
-    latest = 0
+    """Traces one behind the other. Times count from the first request, and what lies before it counts as
+    that. A file that begins where the ones before were near their end goes on by the same clock, another one
+    begins when they end (as in ``crates/trace/src/clock.rs``)."""
+    begin: int | None = None
+    since = latest = 0
     for place, part in enumerate(parts):
-        if place:
-            part = parts[place] = part.copy()
-            part["time_us"] += np.uint64(latest)
-        latest = int(part["time_us"].max()) if len(part) else latest
+        if not len(part):
+            continue
+        first, length = int(part["time_us"][0]), latest - since
+        passed = -1 if begin is None else first - begin
+        if begin is None or not (length + 1) // 2 <= passed <= length + _PAUSE_US_MAX:
+            since, begin = latest, first
+        part = parts[place] = part.copy()
+        # Unsigned numbers below the first one would wrap.
+        part["time_us"] = np.maximum(part["time_us"], np.uint64(begin)) - np.uint64(begin) + np.uint64(since)
+        latest = max(latest, int(part["time_us"].max()))
     return np.concatenate(parts) if parts else np.zeros(0, REQUEST)
 
 

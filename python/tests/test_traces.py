@@ -6,6 +6,7 @@ import gzip
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -158,3 +159,27 @@ def test_a_reader_of_ones_own_reads_wherever_a_trace_is_named(tmp_path: Path) ->
     with pytest.raises(ValueError, match="invalid literal"):
         (tmp_path / "bad.gz").write_bytes(gzip.compress(b"a b\n"))
         elastripe.open_trace(tmp_path / "bad.gz", format="pairs")
+
+
+class Times(elastripe.TraceReader):
+    """Writes at the times that the lines say."""
+
+    def requests(self, path: Any) -> Any:
+        with open(path) as file:
+            return [(int(line), "W", 0, 4096) for line in file]
+
+
+def test_files_of_one_recording_have_one_clock(tmp_path: Path) -> None:
+    day = 1_700_000_000_000_000
+
+    def shown(*files: list[int]) -> list[int]:
+        paths = [tmp_path / str(place) for place in range(len(files))]
+        for path, times in zip(paths, files, strict=True):
+            path.write_text("".join(f"{time}\n" for time in times))
+        return [int(time) for time in elastripe.open_trace(paths, reader=Times()).time_us]
+
+    # What lies before the first one does not wrap.
+    assert shown([day + 5, day, day + 9]) == [0, 0, 4]
+    assert shown([day, day + 100], [], [day + 98, day + 300]) == [0, 100, 98, 300]
+    assert shown([0, 100], [0, 100], [40, 140, 39]) == [0, 100, 100, 200, 200, 300, 200]
+    assert shown([0, 100], [day, day + 7]) == [0, 100, 100, 107]
