@@ -122,6 +122,6 @@ pub use scheme::{
 pub use shape::{RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, RESERVE_PERMILLE_MAX};
 pub use shards::{
     GivenUp, PairSeat, ReplaceStep, Replacing, Seat, SucceedStep, Succession, create_shards, members_to_fail,
-    plan_shards, unit_bytes, unit_of,
+    plan_shards, shown_to_others, unit_bytes, unit_of,
 };
 pub use store::Store;

@@ -315,7 +315,11 @@ fn tell_size(status: &mut Status, shapes: &[ArrayConfig]) {
 pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     let newest = &found.arrangement.newest;
     let states: Vec<MemberState> = (0..found.paths.len()).map(|index| found.member_state(index)).collect();
-    let missing = states.iter().filter(|&&state| state != MemberState::Healthy).count();
+    // What counts is how many each shard lacks: they may have lost different ones.
+    let lacks = |shard: &Arrangement| {
+        shard.members.iter().filter(|entry| entry.state != MemberState::Healthy).count()
+    };
+    let missing = found.arrangements().map(lacks).max().unwrap_or(0);
     // Members that nobody has looked at may be there.
     let out = missing.saturating_sub(found.unnamed().len().saturating_sub(in_vain));
     let bears = newest.config.geometry.parity_count();
