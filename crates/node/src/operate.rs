@@ -298,7 +298,9 @@ impl Operator {
                 return Err(not_back(name, path, why).into());
             }
         }
-        let lock = self.lock_replacement(running, &path)?;
+        Self::check_is_in_use(running, &view, dev, &path)?;
+        // What other shards work on is locked.
+        let lock = if running.is_in_service(dev) { None } else { self.lock_replacement(running, &path)? };
         self.pending.push(Pending { replacing, path, lock, is_installed: false });
         Ok(())
     }
@@ -581,6 +583,13 @@ fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Er
         match step {
             ReplaceStep::Wait | ReplaceStep::Done => return Ok(step),
             ReplaceStep::Fail { shard } => running.engine_mut(shard).fail_device(dev),
+            ReplaceStep::Install if running.is_in_service(dev) => {
+                // What other shards work on stays open to them.
+                for &shard in pending.replacing.shards() {
+                    returning::reinstall(running, shard, dev)?;
+                }
+                pending.is_installed = true;
+            }
             ReplaceStep::Install => {
                 install_device(running, pending)?;
                 pending.is_installed = true;

@@ -206,3 +206,28 @@ fn a_place_has_one_device_and_one_that_was_replaced_is_not_used_by_any_shard() {
     assert_eq!(found.paths, rig.paths().into_iter().map(Some).collect::<Vec<_>>());
     rig.each_unit(false);
 }
+
+/// One of the members comes back to the shard that gave it up.
+fn comes_back((first, shard, name): (DevIndex, usize, &str)) {
+    let rig = Rig::new();
+    rig.split();
+    let mut served = rig.serve();
+    served.until("failed members are let go", |running, _| !running.has_open(shard, first));
+    // Another device than the one that is in service is none.
+    std::fs::copy(rig.path(name), rig.path("copy")).unwrap();
+    let online = |served: &mut Served, dev, name| {
+        served.operator.online(&mut served.running, dev, Some(rig.path(name)), false)
+    };
+    assert!(online(&mut served, first, "copy").is_err());
+    online(&mut served, first, name).unwrap();
+    served.until("it is whole", |running, _| is_whole(running, first));
+    assert!(served.running.has_open(0, first) && served.running.has_open(1, first));
+    served.stop();
+    rig.each_unit(false);
+}
+
+#[test]
+fn a_member_comes_back_to_one_shard_while_others_work_on_it() {
+    comes_back((A, 1, "a"));
+    comes_back((B, 0, "b"));
+}
