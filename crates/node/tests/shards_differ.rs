@@ -207,8 +207,8 @@ fn a_place_has_one_device_and_one_that_was_replaced_is_not_used_by_any_shard() {
     rig.each_unit(false);
 }
 
-/// One of the members comes back to the shard that gave it up.
-fn comes_back((first, shard, name): (DevIndex, usize, &str)) {
+/// One of the members comes back to the shard that gave it up, then the other one to both.
+fn comes_back((first, shard, name): (DevIndex, usize, &str), (second, other): (DevIndex, &str)) {
     let rig = Rig::new();
     rig.split();
     let mut served = rig.serve();
@@ -222,12 +222,70 @@ fn comes_back((first, shard, name): (DevIndex, usize, &str)) {
     online(&mut served, first, name).unwrap();
     served.until("it is whole", |running, _| is_whole(running, first));
     assert!(served.running.has_open(0, first) && served.running.has_open(1, first));
+    // The shard bears the loss of another again, and is told of the one that the other shard has lost.
+    served.until("the other one is given up by both", |running, _| running.is_failed_everywhere(second));
+    assert!(served.running.accepts_writes());
+    let is_let_go = |running: &Running| !running.has_open(0, second) && !running.has_open(1, second);
+    served.until("it is let go", |running, _| is_let_go(running));
+    // The kernel takes a moment to close it.
+    let mut result = online(&mut served, second, other);
+    for _ in 0..1000 {
+        if !matches!(result, Err(Error::Device(_))) {
+            break;
+        }
+        served.running.drive();
+        served.running.sleep(10_000_000).unwrap();
+        result = online(&mut served, second, other);
+    }
+    result.unwrap();
+    served.until("all is whole", |running, _| running.missing_count() == 0);
     served.stop();
     rig.each_unit(false);
 }
 
 #[test]
 fn a_member_comes_back_to_one_shard_while_others_work_on_it() {
-    comes_back((A, 1, "a"));
-    comes_back((B, 0, "b"));
+    comes_back((A, 1, "a"), (B, "b"));
+    comes_back((B, 0, "b"), (A, "a"));
+}
+
+#[test]
+fn a_spare_takes_the_place_of_a_member_that_one_shard_lost_while_another_was_rebuilt() {
+    let rig = Rig::new();
+    rig.split();
+    let mut served = rig.serve();
+    create_file(&rig.path("spare"), FILE_BYTES, Existing::Refuse).unwrap();
+    served.operator.add_spare(&mut served.running, &rig.path("spare"), Caution::Careful).unwrap();
+    served.until("failed members are let go", |running, _| !running.has_open(1, A));
+    assert_eq!(served.states(), [[WHOLE, OUT, WHOLE], [OUT, WHOLE, WHOLE]]);
+    served.operator.online(&mut served.running, A, Some(rig.path("a")), true).unwrap();
+    served.until("the spare is in its place", |running, events| {
+        running.missing_count() == 0 && events.contains(&Event::Rebuilt(B))
+    });
+    assert_eq!(served.operator.paths()[1], Some(rig.path("spare")));
+    served.stop();
+    std::fs::rename(rig.path("spare"), rig.path("b")).unwrap();
+    rig.each_unit(false);
+}
+
+#[test]
+fn a_scrub_that_is_paused_does_not_hold_up_a_successor() {
+    let rig = Rig::new();
+    let mut served = rig.serve();
+    served.running.set_rebuild_rate(Some(1));
+    Operator::scrub(&mut served.running).unwrap();
+    Operator::steer(&mut served.running, Steering::Pause).unwrap();
+    served.running.set_rebuild_rate(None);
+    create_file(&rig.path("new"), FILE_BYTES, Existing::Refuse).unwrap();
+    let manner = (Consent::Asked, Manner::InService);
+    let succeeds =
+        served.operator.replace(&mut served.running, B, &rig.path("new"), Caution::Careful, manner).unwrap();
+    assert!(succeeds);
+    served.until("it has succeeded", |_, events| {
+        events.iter().any(|event| matches!(event, Event::Succeeded { .. }))
+    });
+    assert!(served.running.engines().all(|engine| engine.is_scrub_paused()));
+    served.stop();
+    std::fs::rename(rig.path("new"), rig.path("b")).unwrap();
+    rig.each_unit(false);
 }
