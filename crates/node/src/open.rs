@@ -197,6 +197,8 @@ pub struct Found {
     pub paths: Vec<Option<PathBuf>>,
     /// Devices that are members no more to any shard: replaced, or failed while the array went on.
     pub stale: Vec<PathBuf>,
+    /// Devices that were in service in another course of the array.
+    pub diverged: Vec<PathBuf>,
     /// Spares of the array among the given paths.
     pub spares: Vec<Spare>,
 }

@@ -27,7 +27,7 @@ use array::{Arrangement, ArrayState, Engine, EngineStats, MaintenanceReport, is_
 use block::DevIndex;
 use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the figures come from.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -352,6 +352,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     }
     spares::list_found(&mut status, found);
     status.stale.clone_from(&found.stale);
+    status.notes.extend(found.diverged.iter().map(|path| describe_diverged(path)));
     let shadowed = running || matches!(condition, Condition::Failed | Condition::Incomplete);
     if !shadowed && found.arrangements().any(Arrangement::is_dirty_degraded) {
         status.ending.needs_force = out > 0;
@@ -361,6 +362,15 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
         status.state = Condition::Failed;
     }
     status
+}
+
+/// What is said of a device that was in service in another course of an array.
+pub fn describe_diverged(path: &Path) -> String {
+    format!(
+        "{}: went on apart from the others, and may hold what they do not: a copy of the array was started by itself, or this part \
+         of it without them; leave it out and look at it by itself before anything is written over it",
+        path.display()
+    )
 }
 
 /// Superblocks alone do not make an array: without a checkpoint on any member it cannot be started. Members

@@ -75,6 +75,7 @@ fn arrange_with(
     let found = Found {
         paths: places.iter().map(|place| place.map(path_of)).collect(),
         stale: (0..given.len()).filter(is_stale).map(path_of).collect(),
+        diverged: arrangement.diverged.iter().copied().map(path_of).collect(),
         spares: spares
             .iter()
             .map(|(candidate, _)| Spare { path: candidate.path.clone(), size_bytes: candidate.size_bytes })
@@ -106,7 +107,8 @@ fn arrange_others(
             Error::Shard { index, source }
         })?;
         arrangement.places.iter_mut().flatten().for_each(|place| *place = at[*place]);
-        arrangement.stale.iter_mut().for_each(|place| *place = at[*place]);
+        let numbers = arrangement.stale.iter_mut().chain(&mut arrangement.diverged);
+        numbers.for_each(|place| *place = at[*place]);
         Ok(arrangement)
     };
     (1..first.newest.config.shard.count).map(of_shard).collect()
