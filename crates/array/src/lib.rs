@@ -113,7 +113,7 @@ pub use older::{Contradiction, Inconsistency, Misfit, Missing, OlderState, State
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};
-pub use recovery::{Arrangement, arrange, arrange_any};
+pub use recovery::{Arrangement, arrange, arrange_any, went_on_apart};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{
@@ -124,6 +124,6 @@ pub use scheme::{
 pub use shape::{RESERVE_PERMILLE_DEFAULT, RESERVE_PERMILLE_ELASTIC, RESERVE_PERMILLE_MAX};
 pub use shards::{
     GivenUp, PairSeat, ReplaceStep, Replacing, Seat, SucceedStep, Succession, create_shards, members_to_fail,
-    plan_shards, unit_bytes, unit_of,
+    plan_shards, shown_to_others, unit_bytes, unit_of,
 };
 pub use store::Store;

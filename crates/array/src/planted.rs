@@ -289,6 +289,8 @@ planted!(
     TellNobody,
     /// All shards give up what one of them does, whatever they have lost.
     TellPastTolerance,
+    /// A start shows the other shards only the devices that the first one has in service.
+    ShownAsFirstShardHasIt,
     /// The first shard of a new array is written first, not last.
     FirstShardFirst,
     /// A replacement takes its place although shards have the member in service.

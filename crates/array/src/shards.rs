@@ -4,9 +4,11 @@
 //! and superblocks of its own and knows nothing of the others (docs/decisions/0031-shards.md).
 
 mod replace;
+mod shown;
 mod succeed;
 
 pub use replace::{ReplaceStep, Replacing, Seat};
+pub use shown::shown_to_others;
 pub use succeed::{GivenUp, PairSeat, SucceedStep, Succession};
 
 use crate::create::{CreateError, CreateOptions, NewArray, create, plan_config};

@@ -7,8 +7,9 @@ use crate::open::{Candidate, Found, array_name, look_at, member_name};
 use crate::refusal::Refusal;
 use crate::running::Running;
 use crate::units::show_size;
-use block::DevIndex;
-use format::{ArrayConfig, ArrayUuid, MemberState, Role, Superblock};
+use array::went_on_apart;
+use block::{DevIndex, Epoch};
+use format::{ArrayConfig, ArrayUuid, MemberEntry, MemberState, Role, Superblock};
 use std::path::{Path, PathBuf};
 
 /// Whether safety checks may be overridden.
@@ -84,6 +85,9 @@ pub struct View {
     array: ArrayUuid,
     states: Vec<MemberState>,
     serials: Vec<u32>,
+    /// The assembly that the array is in, and who is who to its first shard.
+    assembly: (Epoch, u64),
+    entries: Vec<MemberEntry>,
     /// Where the members are.
     paths: Vec<Option<PathBuf>>,
     /// Members in service whose path was not given: the array is started without them.
@@ -101,6 +105,8 @@ impl View {
             array: engine.journal().array(),
             states: running.members().map(|dev| running.member_state(dev)).collect(),
             serials: engine.health().members().iter().map(|member| member.serial).collect(),
+            assembly: (engine.journal().epoch(), engine.journal().nonce()),
+            entries: engine.health().entries(),
             paths: paths.to_vec(),
             unnamed: Vec::new(),
             accepts_writes: running.accepts_writes(),
@@ -115,6 +121,8 @@ impl View {
             array: superblock.array,
             states: (0..found.paths.len()).map(|index| found.member_state(index)).collect(),
             serials: found.arrangement.members.iter().map(|entry| entry.serial).collect(),
+            assembly: (superblock.epoch, superblock.nonce),
+            entries: superblock.members.clone(),
             paths: found.paths.clone(),
             unnamed: found.unnamed(),
             accepts_writes: true,
@@ -306,6 +314,10 @@ impl View {
         if let Some(dev) = candidate.superblock().and_then(|superblock| self.copied(superblock)) {
             return Err(Refusal::CopyOfMember { path, name: self.name_of(dev) });
         }
+        let is_member = |superblock: &&Superblock| superblock.role != Role::Spare;
+        if candidate.superblock().filter(is_member).is_some_and(|superblock| self.is_apart(superblock)) {
+            return Err(Refusal::Diverged { path });
+        }
         match candidate.signature {
             Some(signature) => Err(Refusal::Foreign { path, signature }),
             None => Ok(()),
@@ -319,6 +331,11 @@ impl View {
         let is_place = superblock.role != Role::Spare && dev.index() < self.states.len();
         let is_held = is_place && self.is_in_service(dev) && !self.unnamed.contains(&dev);
         (is_held && self.serials[dev.index()] == superblock.serial).then_some(dev)
+    }
+
+    /// Whether a device was in service in another course of this array.
+    fn is_apart(&self, superblock: &Superblock) -> bool {
+        went_on_apart(superblock, self.assembly, &self.entries)
     }
 
     /// Bytes that the holder of a place needs.

@@ -1,8 +1,12 @@
 //! From paths to members: reads the superblocks, finds out which device is which, opens and locks them.
 
+mod arranged;
+
+pub use arranged::{arrange_any_candidates, arrange_candidates};
+
 use crate::error::{Error, NoMember, Truncation};
 use crate::output;
-use array::{Arrangement, AssembleError, DirtyDegraded, OlderState, arrange, arrange_any};
+use array::{Arrangement, DirtyDegraded, OlderState};
 use block::{DevIndex, META_BYTES};
 use device::{Access, DirectIo, Kind, Members, OpenError, OpenOptions, probe};
 use format::{
@@ -186,13 +190,15 @@ pub struct Spare {
 pub struct Found {
     /// Which device is which, to the first shard, by which arrays are known.
     pub arrangement: Arrangement,
-    /// The same to the other shards, in order, of the members that the first one has. A shard may have
-    /// another opinion of who is in service: power may have failed before all of them knew.
+    /// The same to the other shards, in order. A shard may have another opinion of who is in service: power
+    /// may have failed before all of them knew, or they cannot do without what others gave up.
     pub others: Vec<Arrangement>,
-    /// The members' paths, in order; `None` is absent.
+    /// The members' paths, in order, of devices that any shard has in service; `None` is absent.
     pub paths: Vec<Option<PathBuf>>,
-    /// Devices that are members no more: replaced, or failed while the array went on.
+    /// Devices that are members no more to any shard: replaced, or failed while the array went on.
     pub stale: Vec<PathBuf>,
+    /// Devices that were in service in another course of the array.
+    pub diverged: Vec<PathBuf>,
     /// Spares of the array among the given paths.
     pub spares: Vec<Spare>,
 }
@@ -249,7 +255,7 @@ impl Found {
     /// A member that is there, but whose slice of a shard, which should have it in service, is not: its
     /// superblocks are damaged.
     fn missing_slice(&self) -> Option<(DevIndex, u16)> {
-        self.others.iter().find_map(|shard| {
+        self.arrangements().find_map(|shard| {
             let entries = shard.newest.members.iter().zip(&shard.places).zip(&self.paths);
             let lacks = (0u16..).zip(entries).find(|(_, ((entry, place), path))| {
                 in_service(entry.state) && place.is_none() && path.is_some()
@@ -340,135 +346,6 @@ fn discover_some(paths: &[PathBuf]) -> Result<Found, Error> {
     let mut found = arrange_candidates(&candidates)?;
     found.note_maimed(&truncated);
     Ok(found)
-}
-
-/// Finds out which candidate is which member of an array that can be assembled.
-pub fn arrange_candidates(candidates: &[Candidate]) -> Result<Found, Error> {
-    arrange_with(&candidates.iter().collect::<Vec<_>>(), arrange)
-}
-
-/// The same however many members are missing, to look at the array. Members that lost their end count as
-/// missing.
-pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Error> {
-    let whole = candidates.iter().filter(|candidate| candidate.truncation().is_none());
-    let whole: Vec<&Candidate> = whole.collect();
-    if whole.is_empty() {
-        return arrange_with(&candidates.iter().collect::<Vec<_>>(), arrange_any);
-    }
-    arrange_with(&whole, arrange_any)
-}
-
-/// Two paths lead to one member: one device that was named twice, or a copy.
-fn same_member(first: PathBuf, second: PathBuf, dev: DevIndex) -> Error {
-    let is_one =
-        device::identity(&first).is_ok_and(|one| device::identity(&second).is_ok_and(|two| one == two));
-    match is_one {
-        true if first == second => Error::NamedTwice { path: first, also: String::new() },
-        true => Error::NamedTwice { path: first, also: format!(", also as {}", second.display()) },
-        false => Error::Copies { first, second, dev },
-    }
-}
-
-fn arrange_with(
-    candidates: &[&Candidate],
-    arrange: fn(&[Superblock]) -> Result<Arrangement, AssembleError>,
-) -> Result<Found, Error> {
-    let superblocks =
-        candidates.iter().map(|candidate| candidate.require_superblock()).collect::<Result<Vec<_>, _>>()?;
-    let is_spare = |superblock: &Superblock| match superblock.role {
-        Role::Spare => true,
-        Role::Main | Role::Log => false,
-    };
-    let (mut members, mut given, mut spares) = (Vec::new(), Vec::new(), Vec::new());
-    for (&candidate, &superblock) in candidates.iter().zip(&superblocks) {
-        if is_spare(superblock) {
-            spares.push((candidate, superblock));
-        } else {
-            members.push(superblock.clone());
-            given.push(candidate);
-        }
-    }
-    let arrangement = arrange(&members).map_err(|error| explain(error, &given))?;
-    let array = arrangement.newest.array;
-    for (candidate, superblock) in &spares {
-        if superblock.array != array {
-            return Err(Error::OthersSpare {
-                path: candidate.path.clone(),
-                found: superblock.array,
-                expected: array,
-            });
-        }
-    }
-    let others = arrange_others(&arrangement, &given, arrange)?;
-    let path_of = |&index: &usize| given[index].path.clone();
-    let found = Found {
-        paths: arrangement.places.iter().map(|place| place.as_ref().map(path_of)).collect(),
-        stale: arrangement.stale.iter().map(path_of).collect(),
-        spares: spares
-            .iter()
-            .map(|(candidate, _)| Spare { path: candidate.path.clone(), size_bytes: candidate.size_bytes })
-            .collect(),
-        arrangement,
-        others,
-    };
-    check_sizes(&found, &given)?;
-    Ok(found)
-}
-
-/// How the other shards see the members that the first one has.
-fn arrange_others(
-    first: &Arrangement,
-    given: &[&Candidate],
-    arrange: fn(&[Superblock]) -> Result<Arrangement, AssembleError>,
-) -> Result<Vec<Arrangement>, Error> {
-    let count = first.newest.config.shard.count;
-    let members = || first.places.iter().flatten().filter_map(|&place| given.get(place));
-    let of_shard = |index: u16| {
-        let superblocks: Vec<Superblock> = members()
-            .flat_map(|candidate| &candidate.others)
-            .filter(|superblock| superblock.config.shard.index == index)
-            .cloned()
-            .collect();
-        arrange(&superblocks).map_err(|source| Error::Shard { index, source })
-    };
-    (1..count).map(of_shard).collect()
-}
-
-/// Says which paths an arrangement error is about.
-fn explain(error: AssembleError, given: &[&Candidate]) -> Error {
-    let path = |index: usize| given.get(index).map_or_else(PathBuf::new, |found| found.path.clone());
-    match error {
-        AssembleError::OtherArray { index, found, expected } => {
-            Error::OtherArray { path: path(index), found, first: path(0), expected }
-        }
-        AssembleError::Duplicate { first, second, dev } => same_member(path(first), path(second), dev),
-        AssembleError::TooManyMissing { .. } => Error::TooManyMissing(error),
-        AssembleError::Option(_)
-        | AssembleError::Buffers { .. }
-        | AssembleError::Memory { .. }
-        | AssembleError::NoMembers
-        | AssembleError::Truncated { .. }
-        | AssembleError::NoCheckpoint
-        | AssembleError::StateLost(_)
-        | AssembleError::MemberFull { .. }
-        | AssembleError::TooManyFaults(_)
-        | AssembleError::Inconsistent(_)
-        | AssembleError::Unsupported(_)
-        | AssembleError::LogDevices { .. }
-        | AssembleError::PageArea { .. }
-        | AssembleError::PageLost { .. }
-        | AssembleError::OtherShard
-        | AssembleError::DirtyDegraded => Error::Arrange(error),
-    }
-}
-
-/// A member that lost its end would be read as a failing device, chunk by chunk; better to say so at once.
-fn check_sizes(found: &Found, given: &[&Candidate]) -> Result<(), Error> {
-    let places = found.arrangement.places.iter().flatten();
-    match places.filter_map(|&place| given.get(place)).find_map(|candidate| candidate.truncation()) {
-        Some(truncation) => Err(Error::TruncatedMember(truncation)),
-        None => Ok(()),
-    }
 }
 
 /// What a member is called: `data0`.., `log0`..

@@ -298,7 +298,9 @@ impl Operator {
                 return Err(not_back(name, path, why).into());
             }
         }
-        let lock = self.lock_replacement(running, &path)?;
+        Self::check_is_in_use(running, &view, dev, &path)?;
+        // What other shards work on is locked.
+        let lock = if running.is_in_service(dev) { None } else { self.lock_replacement(running, &path)? };
         self.pending.push(Pending { replacing, path, lock, is_installed: false });
         Ok(())
     }
@@ -369,12 +371,14 @@ impl Operator {
                 Ok(ReplaceStep::Done) => {
                     let Pending { replacing, path, .. } = self.pending.swap_remove(index);
                     self.note_replaced(&replacing, path, events);
+                    self.level(running);
                 }
                 Ok(_) => {} // something has to end first
                 Err(error) => {
                     let Pending { replacing, path, .. } = self.pending.swap_remove(index);
                     let (dev, why) = (replacing.dev(), error.to_string());
                     events.push(Event::NotReplaced { dev, path, why });
+                    self.level(running);
                 }
             }
         }
@@ -404,8 +408,7 @@ impl Operator {
                     events.push(Event::Failed { dev, cause });
                 }
                 self.give_up_replacing(dev, events);
-                let pending: Vec<DevIndex> = self.pending.iter().map(|one| one.replacing.dev()).collect();
-                running.level(&pending);
+                self.level(running);
             }
             array::Event::PageLost { page } => events.push(Event::PageLost(page)),
             array::Event::MemberUnfit { dev, found, failed } => {
@@ -418,6 +421,8 @@ impl Operator {
                     self.known_failed.retain(|&other| other != dev);
                     events.push(Event::Rebuilt(dev));
                 }
+                // The shard bears the loss of another member again.
+                self.level(running);
             }
             array::Event::HeldUp { dev, why } => events.push(Event::HeldUp { dev, why }),
             array::Event::HoldUpEnded { dev, why } => {
@@ -444,6 +449,12 @@ impl Operator {
                 self.end_part(kind, found, elapsed_ns);
             }
         }
+    }
+
+    /// What one shard has given up all give up that bear it, but for members that are being replaced.
+    fn level(&self, running: &mut Running) {
+        let pending: Vec<DevIndex> = self.pending.iter().map(|one| one.replacing.dev()).collect();
+        running.level(&pending);
     }
 
     /// What was put in a member's place failed there before it was in service in every shard.
@@ -581,6 +592,13 @@ fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Er
         match step {
             ReplaceStep::Wait | ReplaceStep::Done => return Ok(step),
             ReplaceStep::Fail { shard } => running.engine_mut(shard).fail_device(dev),
+            ReplaceStep::Install if running.is_in_service(dev) => {
+                // What other shards work on stays open to them.
+                for &shard in pending.replacing.shards() {
+                    returning::reinstall(running, shard, dev)?;
+                }
+                pending.is_installed = true;
+            }
             ReplaceStep::Install => {
                 install_device(running, pending)?;
                 pending.is_installed = true;

@@ -145,6 +145,16 @@ pub enum Refusal {
         /// The member.
         name: String,
     },
+    /// It was in service in another course of the array.
+    #[error(
+        "{}: went on apart from this array, and may hold what nothing else does (a copy of it was started by itself, or this part \
+         of it without the others); use another device, or `replace --force` to overwrite it",
+        path.display()
+    )]
+    Diverged {
+        /// The device.
+        path: PathBuf,
+    },
     /// It holds somebody's content.
     #[error("{}: holds {signature}; use another device, or --force to overwrite it", path.display())]
     Foreign {

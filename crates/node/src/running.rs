@@ -239,6 +239,11 @@ impl Running {
         of_shards.reduce(MemberTrouble::and).expect("an array has a shard")
     }
 
+    /// Whether any shard works on a member.
+    pub fn is_in_service(&self, dev: DevIndex) -> bool {
+        self.engines().any(|engine| engine.health().is_writable(dev))
+    }
+
     /// Whether every shard has given a member up.
     pub fn is_failed_everywhere(&self, dev: DevIndex) -> bool {
         self.engines().all(|engine| engine.health().state(dev) == MemberState::Failed)

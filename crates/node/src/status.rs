@@ -27,7 +27,7 @@ use array::{Arrangement, ArrayState, Engine, EngineStats, MaintenanceReport, is_
 use block::DevIndex;
 use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where the figures come from.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -315,7 +315,11 @@ fn tell_size(status: &mut Status, shapes: &[ArrayConfig]) {
 pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     let newest = &found.arrangement.newest;
     let states: Vec<MemberState> = (0..found.paths.len()).map(|index| found.member_state(index)).collect();
-    let missing = states.iter().filter(|&&state| state != MemberState::Healthy).count();
+    // What counts is how many each shard lacks: they may have lost different ones.
+    let lacks = |shard: &Arrangement| {
+        shard.members.iter().filter(|entry| entry.state != MemberState::Healthy).count()
+    };
+    let missing = found.arrangements().map(lacks).max().unwrap_or(0);
     // Members that nobody has looked at may be there.
     let out = missing.saturating_sub(found.unnamed().len().saturating_sub(in_vain));
     let bears = newest.config.geometry.parity_count();
@@ -348,6 +352,7 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
     }
     spares::list_found(&mut status, found);
     status.stale.clone_from(&found.stale);
+    status.notes.extend(found.diverged.iter().map(|path| describe_diverged(path)));
     let shadowed = running || matches!(condition, Condition::Failed | Condition::Incomplete);
     if !shadowed && found.arrangements().any(Arrangement::is_dirty_degraded) {
         status.ending.needs_force = out > 0;
@@ -357,6 +362,15 @@ pub fn of_superblocks(found: &Found, source: Source, in_vain: usize) -> Status {
         status.state = Condition::Failed;
     }
     status
+}
+
+/// What is said of a device that was in service in another course of an array.
+pub fn describe_diverged(path: &Path) -> String {
+    format!(
+        "{}: went on apart from the others, and may hold what they do not: a copy of the array was started by itself, or this part \
+         of it without them; leave it out and look at it by itself before anything is written over it",
+        path.display()
+    )
 }
 
 /// Superblocks alone do not make an array: without a checkpoint on any member it cannot be started. Members

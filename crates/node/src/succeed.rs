@@ -6,10 +6,10 @@ use crate::error::Error;
 use crate::pairing::{begin_pair, install_partner};
 use crate::refusal::Refusal;
 use crate::running::Running;
-use array::{Engine, GivenUp, PairSeat, Seat, SucceedStep, Succession};
+use array::{Engine, GivenUp, PairSeat, SucceedStep, Succession};
 use block::{DevIndex, Extent, PairPlan, PairStage, PairState};
 use device::Members;
-use format::{MemberState, SUPERBLOCK_OFFSETS};
+use format::SUPERBLOCK_OFFSETS;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -272,12 +272,7 @@ impl Succeeding {
 
     fn seats(&self, running: &Running) -> Vec<PairSeat> {
         let dev = self.dev();
-        let seat = |(engine, pair): (&Engine, &Option<PairState>)| PairSeat {
-            seat: Seat::of(engine, dev),
-            is_healthy: engine.health().state(dev) == MemberState::Healthy,
-            is_maintained: engine.maintenance().is_some(),
-            pair: *pair,
-        };
+        let seat = |(engine, pair): (&Engine, &Option<PairState>)| PairSeat::of(engine, dev, *pair);
         running.engines().zip(&self.pairs).map(seat).collect()
     }
 

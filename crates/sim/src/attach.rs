@@ -4,7 +4,7 @@ use crate::disk::Image;
 use crate::machine::{Machine, Retired};
 use crate::violation;
 use crate::violation::Violation;
-use array::{Arrangement, AssembleError, arrange};
+use array::{Arrangement, AssembleError, arrange, shown_to_others};
 use block::Random as _;
 use format::Superblock;
 
@@ -17,10 +17,14 @@ pub(crate) struct Plugged {
     image: Option<Image>,
     /// The one on the shelf, which may have succeeded the member.
     is_shelf: bool,
+    /// The next shard is shown it.
+    is_shown: bool,
 }
 
 /// A superblock, and the device it is of.
 struct Found {
+    /// Which of those that are there.
+    at: usize,
     dev: u16,
     /// It must not be accepted.
     is_stale: bool,
@@ -32,10 +36,14 @@ impl Machine {
     /// Which disks are there, and what the array makes of their superblocks, in any order: of each shard who
     /// is in service.
     pub fn attach(&mut self) -> Result<Vec<Arrangement>, Violation> {
-        let plugged = self.plug_in();
+        let mut plugged = self.plug_in();
         let (mut arrangements, mut succeeded) = (Vec::new(), Vec::new());
         for shard in 0..self.shard_count() {
-            let (arrangement, by_shelf) = self.attach_shard(&plugged, shard)?;
+            let found = self.find(&plugged, shard);
+            let (arrangement, by_shelf) = self.attach_shard(&found, shard)?;
+            if shard == 0 {
+                show(&mut plugged, &found, &arrangement);
+            }
             arrangements.push(arrangement);
             succeeded.push(by_shelf);
         }
@@ -90,14 +98,20 @@ impl Machine {
             let absent = standing.lost || (may_be_absent && self.rng.chance(1, 6));
             if !absent && !self.is_short(dev) && self.has_superblock(self.world.look().disk(dev).view(), dev)
             {
-                plugged.push(Plugged { dev, is_stale: false, image: None, is_shelf: false });
+                plugged.push(Plugged { dev, is_stale: false, image: None, is_shelf: false, is_shown: true });
             }
             // A disk that left the array earlier is plugged in again, perhaps in addition.
             if let Some(Retired { image, excluded: true }) = &self.retired[usize::from(dev)]
                 && self.rng.chance(1, 3)
                 && self.has_superblock(image, dev)
             {
-                plugged.push(Plugged { dev, is_stale: true, image: Some(image.clone()), is_shelf: false });
+                plugged.push(Plugged {
+                    dev,
+                    is_stale: true,
+                    image: Some(image.clone()),
+                    is_shelf: false,
+                    is_shown: true,
+                });
             }
             // So is a lost one, whose absence the array has meanwhile noted.
             if standing.lost
@@ -105,14 +119,20 @@ impl Machine {
                 && self.rng.chance(1, 2)
                 && self.has_superblock(self.world.look().disk(dev).view(), dev)
             {
-                plugged.push(Plugged { dev, is_stale: true, image: None, is_shelf: false });
+                plugged.push(Plugged { dev, is_stale: true, image: None, is_shelf: false, is_shown: true });
             }
         }
         let shelf = self.member_count();
         if let Some(dev) = self.succeeded {
             let image = self.world.look().disk(shelf).view().clone();
             if self.has_superblock(&image, dev) {
-                plugged.push(Plugged { dev, is_stale: false, image: Some(image), is_shelf: true });
+                plugged.push(Plugged {
+                    dev,
+                    is_stale: false,
+                    image: Some(image),
+                    is_shelf: true,
+                    is_shown: true,
+                });
             }
         }
         plugged
@@ -126,17 +146,20 @@ impl Machine {
     /// The superblocks of a shard, in any order.
     fn find(&mut self, plugged: &[Plugged], shard: u16) -> Vec<Found> {
         let mut found = Vec::new();
-        for &Plugged { dev, is_stale, ref image, is_shelf } in plugged {
+        for (at, &Plugged { dev, is_stale, ref image, is_shelf, .. }) in plugged.iter().enumerate() {
+            if !plugged[at].is_shown {
+                continue;
+            }
             let superblock = match image {
                 Some(image) => self.superblock_in(image, dev, shard),
                 None => self.superblock_seen(dev, shard),
             };
             let is_excluded = !is_shelf && self.standing[usize::from(dev)].is_excluded(shard);
             let is_stale = is_stale || is_excluded;
-            found.extend(superblock.map(|superblock| Found { dev, is_stale, is_shelf, superblock }));
+            found.extend(superblock.map(|superblock| Found { at, dev, is_stale, is_shelf, superblock }));
         }
         self.say(|| {
-            let one = |Found { dev, is_stale, is_shelf, superblock: s }: &Found| {
+            let one = |Found { dev, is_stale, is_shelf, superblock: s, .. }: &Found| {
                 let old = *is_stale || *is_shelf;
                 format!(
                     "{dev}{} serial {} epoch {} number {}",
@@ -160,21 +183,14 @@ impl Machine {
 
     /// What a shard makes of what is there.
     pub fn arrange_shard(&mut self, plugged: &[Plugged], shard: u16) -> Result<Arrangement, AssembleError> {
-        let found = self.find(plugged, shard);
-        arrange(&found.into_iter().map(|found| found.superblock).collect::<Vec<_>>())
+        arrange(&superblocks_of(&self.find(plugged, shard)))
     }
 
     /// Also the member whose place the device on the shelf has.
-    fn attach_shard(
-        &mut self,
-        plugged: &[Plugged],
-        shard: u16,
-    ) -> Result<(Arrangement, Option<u16>), Violation> {
+    fn attach_shard(&self, found: &[Found], shard: u16) -> Result<(Arrangement, Option<u16>), Violation> {
         let mut succeeded = None;
-        let found = self.find(plugged, shard);
-        let superblocks: Vec<Superblock> = found.iter().map(|found| found.superblock.clone()).collect();
-        let arrangement =
-            arrange(&superblocks).map_err(|e| violation!("the members cannot be arranged: {e}"))?;
+        let arrangement = arrange(&superblocks_of(found))
+            .map_err(|e| violation!("the members cannot be arranged by shard {shard}: {e}"))?;
         for dev in 0..self.member_count() {
             let place = arrangement.places[usize::from(dev)];
             match place.map(|place| &found[place]) {
@@ -195,5 +211,17 @@ impl Machine {
             }
         }
         Ok((arrangement, succeeded))
+    }
+}
+
+fn superblocks_of(found: &[Found]) -> Vec<Superblock> {
+    found.iter().map(|found| found.superblock.clone()).collect()
+}
+
+/// What the shards but the first are shown, as in the product.
+fn show(plugged: &mut [Plugged], found: &[Found], first: &Arrangement) {
+    plugged.iter_mut().for_each(|one| one.is_shown = false);
+    for (found, shown) in found.iter().zip(shown_to_others(first, &superblocks_of(found))) {
+        plugged[found.at].is_shown = shown;
     }
 }

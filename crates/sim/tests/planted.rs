@@ -65,6 +65,7 @@ fn worlds_for(bug: Planted) -> Pinned {
         Planted::DurableBeforeFence
             | Planted::WriteOnWhenFailed
             | Planted::TellPastTolerance
+            | Planted::ShownAsFirstShardHasIt
             | Planted::WipeReturned
     );
     let (rot, ruin) = (is_about_rot(bug), is_about_ruin(bug));
@@ -183,6 +184,7 @@ fn shards_for(bug: Planted) -> u16 {
             | Planted::ShardsShareUuid
             | Planted::TellNobody
             | Planted::TellPastTolerance
+            | Planted::ShownAsFirstShardHasIt
             | Planted::FirstShardFirst
             | Planted::ReplaceUnfailed
             | Planted::ReplaceWhileBusy

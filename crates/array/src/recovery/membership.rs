@@ -4,7 +4,7 @@ use crate::older::OlderState;
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, DirtyDegraded, Restart};
 use crate::scheme;
-use block::DevIndex;
+use block::{DevIndex, Epoch};
 use format::{FaultRecord, MemberEntry, MemberState, Superblock};
 
 /// Updates that the last round of an assembly may be behind the first that names the next one: those that a
@@ -21,6 +21,9 @@ pub struct Arrangement {
     /// Given devices that are no members any more: replaced, failed while the array went on, or an older copy
     /// of what a member was.
     pub stale: Vec<usize>,
+    /// Given devices that went on apart from the one that counts: what they hold nothing else may hold
+    /// ([`went_on_apart`]).
+    pub diverged: Vec<usize>,
     /// Members whose superblock is not the newest: power failed while it was written to all of them.
     pub lagging: Vec<DevIndex>,
     /// What each member's own superblock remembers of its errors.
@@ -77,6 +80,19 @@ fn is_in_service(entry: &MemberEntry) -> bool {
     matches!(entry.state, MemberState::Healthy | MemberState::Rebuilding)
 }
 
+/// Whether a device was in service in another course of the array than the one that is in this assembly, and
+/// has these members: copies of an array were started one by one, or each half of a mirror was. Nobody knows
+/// it of one that is an assembly behind, and says of no member that it failed.
+pub fn went_on_apart(other: &Superblock, assembly: (Epoch, u64), members: &[MemberEntry]) -> bool {
+    let (epoch, nonce) = assembly;
+    // Who failed comes back under another serial number.
+    let has_failed_there = |(own, its): (&MemberEntry, &MemberEntry)| {
+        own.serial == its.serial && is_in_service(own) && its.state == MemberState::Failed
+    };
+    let is_later = other.epoch > epoch || (other.epoch == epoch && other.nonce != nonce);
+    is_later || members.iter().zip(&other.members).any(has_failed_there)
+}
+
 /// Whether a member that is in service cannot have this superblock: whoever is, has every round but the last.
 /// A power cut explains that one; only what was put back from a copy is a whole assembly behind. Of a copy
 /// made in the same assembly, or in one that a build before this rule began, nobody knows.
@@ -121,6 +137,9 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     let mut places: Vec<Option<usize>> = vec![None; count];
     let (mut faults, mut rebuilt) = (vec![FaultRecord::default(); count], vec![0; count]);
     let (mut stale, mut lagging) = (Vec::new(), Vec::new());
+    let assembly = (newest.epoch, newest.nonce);
+    let is_apart = |index: &usize| went_on_apart(&found[*index], assembly, &newest.members);
+    let diverged = (0..found.len()).filter(is_apart).collect();
     for (index, superblock) in found.iter().enumerate() {
         let dev = superblock.dev.index();
         let current = members.get(dev).is_some_and(|entry| {
@@ -153,6 +172,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
         newest,
         places,
         stale,
+        diverged,
         lagging,
         faults,
         rebuilt,

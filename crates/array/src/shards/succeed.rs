@@ -11,8 +11,10 @@
 
 use super::Seat;
 use super::replace::new_serial;
+use crate::engine::Engine;
 use crate::planted::{Planted, planted};
 use block::{DevIndex, PairFault, PairStage, PairState};
+use format::MemberState;
 
 /// What one shard sees of a member and its partner.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +23,23 @@ pub struct PairSeat {
     pub seat: Seat,
     /// The member is healthy.
     pub is_healthy: bool,
-    /// A rebuild or scrub is under way.
+    /// A rebuild or scrub is under way. One that is paused may wait for as long as it likes, and nothing
+    /// waits for it.
     pub is_maintained: bool,
     /// Its devices, unless there is no pair.
     pub pair: Option<PairState>,
+}
+
+impl PairSeat {
+    /// The place in the shard of an engine, whose devices are these.
+    pub fn of(engine: &Engine, dev: DevIndex, pair: Option<PairState>) -> Self {
+        Self {
+            seat: Seat::of(engine, dev),
+            is_healthy: engine.health().state(dev) == MemberState::Healthy,
+            is_maintained: engine.maintenance().is_some() && !engine.is_scrub_paused(),
+            pair,
+        }
+    }
 }
 
 /// What is to be done next.

@@ -27,6 +27,7 @@ mod open_stripes;
 mod order;
 mod paged;
 mod patches;
+mod patrol_of_a_rebuild;
 mod plans;
 mod raid_counts;
 mod rebuild_goes_on;

@@ -98,6 +98,8 @@ enum Standing {
     Away,
     /// Another device has its place.
     Replaced,
+    /// It went on apart from the others.
+    Diverged,
 }
 
 impl Standing {
@@ -109,6 +111,7 @@ impl Standing {
             Self::Away => {
                 format!(" (out of service; it may come back: `online --device {name} --with {path}`)")
             }
+            Self::Diverged => " (went on apart from the others, and may hold what they do not)".to_owned(),
             Self::Replaced => " (was, and is no member any more: another device has its place)".to_owned(),
         }
     }
@@ -118,6 +121,9 @@ impl Standing {
 fn standings(found: &Sighted) -> Vec<Standing> {
     let arranged = arrange_any_candidates(&found.candidates).ok();
     let of = |candidate: &Candidate| {
+        if arranged.as_ref().is_some_and(|all| all.diverged.contains(&candidate.path)) {
+            return Standing::Diverged;
+        }
         let Some(arranged) = arranged.as_ref().filter(|all| all.stale.contains(&candidate.path)) else {
             return Standing::Belongs;
         };
@@ -140,6 +146,7 @@ fn to_json(found: &Sighted) -> Value {
                 "path": candidate.path,
                 "stale": standing != Standing::Belongs,
                 "away": standing == Standing::Away,
+                "diverged": standing == Standing::Diverged,
             })
         })
         .collect();

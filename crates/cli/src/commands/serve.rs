@@ -33,6 +33,7 @@ use node::output;
 use node::registry::{Record, records, socket_path};
 use node::scan::members_of;
 use node::serve::{Address, Endpoints, Places, Service, parse_address, serve, uri_at};
+use node::status::describe_diverged;
 use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
 use node::volume::Use;
 use std::num::NonZero;
@@ -626,7 +627,10 @@ impl Talk {
 pub(super) fn print_start(assembled: &Assembled, usage: Use, talk: Talk) {
     talk.say(describe(assembled.found.superblock()));
     talk.say(format_args!("recovery: {}", describe_recovery(&assembled.report)));
-    for path in &assembled.found.stale {
+    for path in &assembled.found.diverged {
+        log_as(Level::Warning, &describe_diverged(path));
+    }
+    for path in assembled.found.stale.iter().filter(|path| !assembled.found.diverged.contains(path)) {
         log(&format!(
             "{}: not in service (it was replaced, or left and can come back: `elastripe online`); left alone",
             path.display()

@@ -3,7 +3,7 @@
 //! shards that gave it up, each of which rebuilds its slice.
 
 use super::{Operator, Pending, absolute};
-use crate::checks::same_file;
+use crate::checks::{View, same_file};
 use crate::error::Error;
 use crate::refusal::Refusal;
 use crate::running::Running;
@@ -34,15 +34,25 @@ impl Operator {
         path: &Path,
     ) -> Result<(), Error> {
         let replacing: Replacing = running.returning(dev);
-        let in_use = running.device_of(dev);
-        if !in_use.is_some_and(|member| same_file(member.path(), path)) {
-            let name = self.view(running).name_of(dev);
-            let found = "it is not the one that the other shards have in service".to_owned();
-            return Err(Refusal::NotItsDevice { path: path.to_owned(), name, found }.into());
-        }
+        Self::check_is_in_use(running, &self.view(running), dev, path)?;
         let path = path.to_owned();
         self.pending.push(Pending { replacing, path, lock: None, is_installed: false });
         Ok(())
+    }
+
+    /// That the device at `path` is the one that shards have in service as this member, if any has.
+    pub(super) fn check_is_in_use(
+        running: &Running,
+        view: &View,
+        dev: DevIndex,
+        path: &Path,
+    ) -> Result<(), Refusal> {
+        let member = running.device_of(dev).filter(|_| running.is_in_service(dev));
+        if member.is_none_or(|member| same_file(member.path(), path)) {
+            return Ok(());
+        }
+        let found = "it is not the one that the other shards have in service".to_owned();
+        Err(Refusal::NotItsDevice { path: path.to_owned(), name: view.name_of(dev), found })
     }
 }
 

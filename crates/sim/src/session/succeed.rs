@@ -6,7 +6,7 @@ use crate::machine::SHARDS_MAX;
 use crate::trap::Trap;
 use crate::violation;
 use crate::violation::Violation;
-use array::{GivenUp, PairSeat, Seat, SucceedStep, Succession};
+use array::{GivenUp, PairSeat, SucceedStep, Succession};
 use block::{DevIndex, PairFault, PairPlan, Random as _, Slice};
 use format::{MemberState, SUPERBLOCK_OFFSETS};
 
@@ -52,8 +52,8 @@ impl Session<'_> {
             return Ok(());
         }
         // Rebuilds and scrubs may take as long as they like.
-        let is_maintained = self.fleet.engines().any(|engine| engine.maintenance().is_some());
-        successor.waits += u64::from(!is_maintained);
+        let seats = self.pair_seats(successor.succession.dev());
+        successor.waits += u64::from(!seats.iter().any(|seat| seat.is_maintained));
         let of = successor.succession.dev().get();
         let world = self.machine.world.look();
         let is_dumb = world.is_silent(of) || world.is_hung(of);
@@ -63,11 +63,10 @@ impl Session<'_> {
             successor.waits = 0;
             self.abandon(&mut successor);
         } else if successor.waits > WAITS_MAX {
-            let seats = self.pair_seats(successor.succession.dev());
             return Err(violation!("a succession waits for ever: {:?}, {seats:?}", successor.succession));
         }
         let dev = successor.succession.dev();
-        let step = successor.succession.next(&self.pair_seats(dev));
+        let step = successor.succession.next(&seats);
         if step != SucceedStep::Wait {
             let failed = |engine: &array::Engine| engine.health().members()[dev.index()].failed;
             let causes: Vec<_> = self.fleet.engines().filter_map(failed).collect();
@@ -183,13 +182,7 @@ impl Session<'_> {
     fn pair_seats(&self, dev: DevIndex) -> Vec<PairSeat> {
         let seat = |at| {
             let shard = self.fleet.shard_ref(at);
-            let engine = shard.engine_ref();
-            PairSeat {
-                seat: Seat::of(engine, dev),
-                is_healthy: engine.health().state(dev) == MemberState::Healthy,
-                is_maintained: engine.maintenance().is_some(),
-                pair: shard.devices_ref().state(),
-            }
+            PairSeat::of(shard.engine_ref(), dev, shard.devices_ref().state())
         };
         (0..self.fleet.len()).map(seat).collect()
     }

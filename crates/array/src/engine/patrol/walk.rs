@@ -226,6 +226,11 @@ impl Core {
         (found.array, found.dev, found.serial) == (self.journal.array(), dev, serial)
     }
 
+    /// Whether it is of the device that had the member's place before, which may be the same.
+    fn was_own(&self, dev: DevIndex, found: &Superblock) -> bool {
+        (found.array, found.dev) == (self.journal.array(), dev) && found.epoch <= self.journal.epoch()
+    }
+
     /// The chain that a walker is at, if it is the newest still.
     fn current_chain<'a>(&self, walker: &'a mut Walker) -> Option<&'a mut Chain> {
         match &mut walker.part {
@@ -406,12 +411,15 @@ impl Patrol {
                     && (found.config_seq == config_seq || core.board.frozen);
                 current || !newest
             }
+            // A member that is rebuilt gets its second copy when it is whole. Until then one that came back
+            // has that of before.
+            Some(found) if core.was_own(dev, &found) && !newest && core.health.is_rebuilding(dev) => true,
+            None if !newest && core.health.is_rebuilding(dev) => true,
             Some(_) => {
                 walker.foreign += 1;
                 false
             }
-            // A replacement gets its second copy when it is whole.
-            None => !newest && core.health.is_rebuilding(dev),
+            None => false,
         };
         if !good && let Some(round) = self.note_bad(core, dev, !came) {
             round.superblocks = true;

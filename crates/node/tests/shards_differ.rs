@@ -1,0 +1,291 @@
+//! Shards that have given up different members, together more than one of them bears: the array starts again,
+//! and each of its members comes back or is replaced.
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use array::{CreateOptions, EngineOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_shards};
+use block::{DevIndex, Durability, Geometry};
+use device::{Existing, create_file};
+use format::{CodeKind, Consistency, LayoutKind, MemberState, SchemeKind};
+use front::{Volume, VolumeRequest};
+use node::assemble::Assembled;
+use node::checks::{Caution, Consent, Manner};
+use node::driver::DriverOptions;
+use node::error::Error;
+use node::event::Event;
+use node::open::{Force, Incomplete, lock};
+use node::operate::{Operator, Steering};
+use node::running::{Clients, Plant, Running};
+use node::status::{Source, of_superblocks};
+use node::volume::Use;
+use node::{create, fresh};
+use std::path::PathBuf;
+use tempfile::TempDir;
+
+const CHUNK: usize = 4096;
+const FILE_BYTES: u64 = 48 << 20;
+const A: DevIndex = DevIndex::new(0);
+const B: DevIndex = DevIndex::new(1);
+
+/// An array of two shards that each bear the loss of one of three members.
+struct Rig {
+    directory: TempDir,
+}
+
+/// The array runs, and is looked after.
+struct Served {
+    running: Running,
+    operator: Operator,
+    events: Vec<Event>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let rig = Self { directory: tempfile::tempdir().unwrap() };
+        let paths = rig.paths();
+        paths.iter().for_each(|path| create_file(path, FILE_BYTES, Existing::Refuse).unwrap());
+        let options = CreateOptions {
+            scheme: SchemeKind::Raid,
+            code: CodeKind::Xor,
+            layout: LayoutKind::Spread,
+            consistency: Consistency::Journal,
+            geometry: Geometry::new(2, 1, CHUNK as u64).unwrap(),
+            reserve_permille: RESERVE_PERMILLE_DEFAULT,
+            unit_rows: None,
+        };
+        let config = plan_shards(&options, FILE_BYTES, 0, 0, 2).unwrap();
+        let (uuid, nonce) = (fresh::uuid().unwrap(), fresh::number().unwrap());
+        let new = NewArray { uuid, name: String::new(), nonce, created_unix_s: 0 };
+        create::create(&paths, config, &new, || Ok::<_, Error>(())).unwrap();
+        rig.each_unit(true);
+        rig
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        ["a", "b", "c"].map(|name| self.path(name)).into()
+    }
+
+    fn assemble(&self) -> Result<Assembled, Error> {
+        let locked = lock(&self.paths(), Force::Never, Incomplete::Refuse)?;
+        locked.assemble(EngineOptions::default(), DriverOptions::default())
+    }
+
+    fn serve(&self) -> Served {
+        let Assembled { shards, found, .. } = self.assemble().unwrap();
+        let mut running = Running::here(shards, Use::ReadWrite).unwrap();
+        let mut operator = Operator::new(found.paths.clone(), found.unnamed());
+        operator.resume(&mut running);
+        Served { running, operator, events: Vec::new() }
+    }
+
+    /// Writes a chunk of each of the first units, or finds it there.
+    fn each_unit(&self, write: bool) {
+        let shards = self.assemble().unwrap().shards;
+        let manner = node::running::Manner { usage: Use::ReadWrite, clients: Clients::Here, threads: 1 };
+        let mut plant = Plant::new(shards, manner).unwrap();
+        let unit_bytes = plant.unit_bytes().unwrap();
+        for unit in 0..8u8 {
+            let slot = plant.pool().alloc().unwrap();
+            plant.pool().bytes_mut(slot).fill(if write { unit + 1 } else { 0 });
+            let (offset_bytes, length_bytes) = (u64::from(unit) * unit_bytes, CHUNK as u64);
+            let request = match write {
+                true => VolumeRequest::Write { offset_bytes, length_bytes, durability: Durability::Durable },
+                false => VolumeRequest::Read { offset_bytes, length_bytes },
+            };
+            plant.start(1, request, &[slot]);
+            let mut done = Vec::new();
+            while done.is_empty() {
+                plant.drive(&mut done);
+                std::thread::yield_now();
+            }
+            assert_eq!(done[0].result, Ok(()));
+            assert!(plant.pool().bytes(slot).iter().all(|&byte| byte == unit + 1), "unit {unit}");
+            plant.pool().free(slot);
+        }
+        plant.stop().unwrap();
+    }
+
+    /// The first shard gives B up and the second one A, and the array stops before either is told of it.
+    fn split(&self) {
+        let Served { mut running, .. } = self.serve();
+        running.engine_mut(0).fail_device(B);
+        running.engine_mut(1).fail_device(A);
+        while running.engines().any(|engine| engine.is_publishing()) {
+            running.drive();
+        }
+        running.stop().unwrap();
+    }
+}
+
+impl Served {
+    /// Takes turns until that is so.
+    fn until(&mut self, what: &str, is: impl Fn(&Running, &[Event]) -> bool) {
+        for _ in 0..20_000 {
+            self.running.drive();
+            self.running.take_control_answers();
+            self.operator.step(&mut self.running, &mut self.events);
+            if is(&self.running, &self.events) {
+                return;
+            }
+            self.running.sleep(1_000_000).unwrap();
+        }
+        let works: Vec<_> = self.running.engines().map(array::Engine::maintenance).collect();
+        panic!("not so: {what}: {:?}, {works:?}, {:?}", self.states(), self.events);
+    }
+
+    /// How each shard sees its members.
+    fn states(&self) -> Vec<Vec<MemberState>> {
+        let of = |engine: &array::Engine| engine.health().members().iter().map(|one| one.state).collect();
+        self.running.engines().map(of).collect()
+    }
+
+    fn stop(mut self) {
+        self.running.halt_maintenance();
+        self.running.stop().unwrap();
+    }
+}
+
+const WHOLE: MemberState = MemberState::Healthy;
+const OUT: MemberState = MemberState::Failed;
+
+fn is_whole(running: &Running, dev: DevIndex) -> bool {
+    running.member_state(dev) == WHOLE
+}
+
+#[test]
+fn an_array_whose_shards_lost_different_members_starts_again_and_again() {
+    let rig = Rig::new();
+    rig.split();
+    for _ in 0..2 {
+        // Nobody is told of what would be one member too many.
+        let served = rig.serve();
+        assert_eq!(served.states(), [[WHOLE, OUT, WHOLE], [OUT, WHOLE, WHOLE]]);
+        assert!(served.running.accepts_writes());
+        served.stop();
+        rig.each_unit(false);
+    }
+    let found = lock(&rig.paths(), Force::Never, Incomplete::Refuse).unwrap().found;
+    assert_eq!(found.stale, Vec::<PathBuf>::new());
+    let status = of_superblocks(&found, Source::Stopped, 0);
+    assert_eq!(status.state.shown().to_lowercase(), "degraded");
+    // One of them more is one too many for a shard, whichever.
+    for gone in ["a", "b"] {
+        let left: Vec<PathBuf> = rig.paths().into_iter().filter(|path| *path != rig.path(gone)).collect();
+        assert!(lock(&left, Force::Never, Incomplete::Accept).is_err());
+    }
+}
+
+#[test]
+fn a_place_has_one_device_and_one_that_was_replaced_is_not_used_by_any_shard() {
+    let rig = Rig::new();
+    let before = rig.path("before");
+    let mut served = rig.serve();
+    let manner = (Consent::Given, Manner::FailFirst);
+    std::fs::copy(rig.path("b"), &before).unwrap();
+    std::fs::File::create(rig.path("new")).unwrap().set_len(FILE_BYTES).unwrap();
+    served.operator.replace(&mut served.running, B, &rig.path("new"), Caution::Careful, manner).unwrap();
+    served.until("the new one is whole", |running, events| {
+        is_whole(running, B) && events.contains(&Event::Rebuilt(B))
+    });
+    served.stop();
+    std::fs::rename(rig.path("new"), rig.path("b")).unwrap();
+    // The first shard gives the new one up: the second one has it, and not the one before.
+    let Served { mut running, .. } = rig.serve();
+    running.engine_mut(0).fail_device(B);
+    running.engine_mut(1).fail_device(A);
+    while running.engines().any(|engine| engine.is_publishing()) {
+        running.drive();
+    }
+    running.stop().unwrap();
+    let all = [rig.paths(), vec![before.clone()]].concat();
+    let found = lock(&all, Force::Never, Incomplete::Refuse).unwrap().found;
+    assert_eq!(found.stale, [before]);
+    assert_eq!(found.paths, rig.paths().into_iter().map(Some).collect::<Vec<_>>());
+    rig.each_unit(false);
+}
+
+/// One of the members comes back to the shard that gave it up, then the other one to both.
+fn comes_back((first, shard, name): (DevIndex, usize, &str), (second, other): (DevIndex, &str)) {
+    let rig = Rig::new();
+    rig.split();
+    let mut served = rig.serve();
+    served.until("failed members are let go", |running, _| !running.has_open(shard, first));
+    // Another device than the one that is in service is none.
+    std::fs::copy(rig.path(name), rig.path("copy")).unwrap();
+    let online = |served: &mut Served, dev, name| {
+        served.operator.online(&mut served.running, dev, Some(rig.path(name)), false)
+    };
+    assert!(online(&mut served, first, "copy").is_err());
+    online(&mut served, first, name).unwrap();
+    served.until("it is whole", |running, _| is_whole(running, first));
+    assert!(served.running.has_open(0, first) && served.running.has_open(1, first));
+    // The shard bears the loss of another again, and is told of the one that the other shard has lost.
+    served.until("the other one is given up by both", |running, _| running.is_failed_everywhere(second));
+    assert!(served.running.accepts_writes());
+    let is_let_go = |running: &Running| !running.has_open(0, second) && !running.has_open(1, second);
+    served.until("it is let go", |running, _| is_let_go(running));
+    // The kernel takes a moment to close it.
+    let mut result = online(&mut served, second, other);
+    for _ in 0..1000 {
+        if !matches!(result, Err(Error::Device(_))) {
+            break;
+        }
+        served.running.drive();
+        served.running.sleep(10_000_000).unwrap();
+        result = online(&mut served, second, other);
+    }
+    result.unwrap();
+    served.until("all is whole", |running, _| running.missing_count() == 0);
+    served.stop();
+    rig.each_unit(false);
+}
+
+#[test]
+fn a_member_comes_back_to_one_shard_while_others_work_on_it() {
+    comes_back((A, 1, "a"), (B, "b"));
+    comes_back((B, 0, "b"), (A, "a"));
+}
+
+#[test]
+fn a_spare_takes_the_place_of_a_member_that_one_shard_lost_while_another_was_rebuilt() {
+    let rig = Rig::new();
+    rig.split();
+    let mut served = rig.serve();
+    create_file(&rig.path("spare"), FILE_BYTES, Existing::Refuse).unwrap();
+    served.operator.add_spare(&mut served.running, &rig.path("spare"), Caution::Careful).unwrap();
+    served.until("failed members are let go", |running, _| !running.has_open(1, A));
+    assert_eq!(served.states(), [[WHOLE, OUT, WHOLE], [OUT, WHOLE, WHOLE]]);
+    served.operator.online(&mut served.running, A, Some(rig.path("a")), true).unwrap();
+    served.until("the spare is in its place", |running, events| {
+        running.missing_count() == 0 && events.contains(&Event::Rebuilt(B))
+    });
+    assert_eq!(served.operator.paths()[1], Some(rig.path("spare")));
+    served.stop();
+    std::fs::rename(rig.path("spare"), rig.path("b")).unwrap();
+    rig.each_unit(false);
+}
+
+#[test]
+fn a_scrub_that_is_paused_does_not_hold_up_a_successor() {
+    let rig = Rig::new();
+    let mut served = rig.serve();
+    served.running.set_rebuild_rate(Some(1));
+    Operator::scrub(&mut served.running).unwrap();
+    Operator::steer(&mut served.running, Steering::Pause).unwrap();
+    served.running.set_rebuild_rate(None);
+    create_file(&rig.path("new"), FILE_BYTES, Existing::Refuse).unwrap();
+    let manner = (Consent::Asked, Manner::InService);
+    let succeeds =
+        served.operator.replace(&mut served.running, B, &rig.path("new"), Caution::Careful, manner).unwrap();
+    assert!(succeeds);
+    served.until("it has succeeded", |_, events| {
+        events.iter().any(|event| matches!(event, Event::Succeeded { .. }))
+    });
+    assert!(served.running.engines().all(|engine| engine.is_scrub_paused()));
+    served.stop();
+    std::fs::rename(rig.path("new"), rig.path("b")).unwrap();
+    rig.each_unit(false);
+}
