@@ -501,8 +501,8 @@ pub trait Keys {
     /// are distinct.
     fn start(&mut self, tag: u64, ask: Ask);
 
-    /// Nobody wants to know these any more: what only reads may be refused as far as it has not been done. Each
-    /// still gets its [`Told`].
+    /// Nobody wants to know these any more: what only reads may be refused as far as it has not been done.
+    /// Each still gets its [`Told`].
     fn forget(&mut self, tags: &[u64]) {
         let _ = tags;
     }

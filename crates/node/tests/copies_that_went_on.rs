@@ -83,7 +83,7 @@ fn halves_that_went_on_by_themselves_are_told_apart() {
     // One of them, then the other one has gone further.
     go_on(&a);
     go_on(&a);
-    assert_eq!(discover(&both).unwrap().diverged, [b.clone()]);
+    assert_eq!(discover(&both).unwrap().diverged, vec![b.clone()]);
     let array = running(std::slice::from_ref(&a));
     let view = View::of_running(&array, &[Some(a.clone()), None]);
     assert!(is_refused(&view, &b, Caution::Careful));
