@@ -118,19 +118,28 @@ fn show_json(arguments: &Arguments, shown: &impl Serialize) -> Result<(), Failur
 fn look_at_served(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Failure> {
     let (mut all, mut exit) = (Vec::new(), 0);
     for (array, trace) in traces() {
-        match trace {
-            Trace::Live(mut client) => all.push(Shown::Array(Box::new(client.status()?))),
-            Trace::Dead(record) => all.push(status_of_dead(array, record)),
-            Trace::Passing => {}
-            Trace::Unreachable(failure) => {
-                output::warn(format_args!("elastripe: {failure}"));
-                exit = EXIT_CANNOT_LOOK;
+        let failure = match trace {
+            Trace::Live(mut client) => match client.status() {
+                Ok(status) => {
+                    all.push(Shown::Array(Box::new(status)));
+                    continue;
+                }
+                Err(failure) => failure,
+            },
+            Trace::Dead(record) => {
+                all.push(status_of_dead(array, record));
+                continue;
             }
-        }
+            Trace::Passing => continue,
+            Trace::Unreachable(failure) => failure,
+        };
+        // The others are shown all the same.
+        output::warn(format_args!("elastripe: {failure}"));
+        exit = EXIT_CANNOT_LOOK;
     }
     if arguments.json {
         show_json(arguments, &all)?;
-    } else if all.is_empty() {
+    } else if all.is_empty() && exit == 0 {
         output::line(
             "no array is being served; name the members of one to look at it, or see `elastripe scan`",
         );

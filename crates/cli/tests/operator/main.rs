@@ -47,6 +47,7 @@ mod serve_run_and_stop;
 mod servers_tell;
 mod shards_are_one_array;
 mod signals_end_in_order;
+mod silent_servers;
 mod spares_are_shared;
 mod spares_that_cannot_help;
 mod status_says_what_it_saw;
