@@ -33,6 +33,7 @@ mod members_are_succeeded;
 mod members_come_back;
 mod metrics_are_told;
 mod more_log_devices;
+mod one_device_has_several_names;
 mod options_mean_something;
 mod ordeal_canaries;
 mod output_files;
