@@ -13,6 +13,7 @@ mod common;
 mod connections_are_guarded;
 mod control_socket_survives;
 mod create_makes_and_refuses;
+mod descriptors_run_out;
 mod devices_fail_and_are_replaced;
 mod devices_lack_room_or_hang;
 mod devices_say_why_they_failed;
