@@ -40,7 +40,7 @@ pub use counting::{Counting, DeviceCounters};
 pub use kernel::is_rotational;
 pub use member::{
     Access, Content, DirectIo, Existing, Identity, Kind, Member, Members, Note, OpenError, OpenOptions,
-    Probe, Whereabouts, allocate_file, create_file, first_content, identity, probe,
+    Probe, Whereabouts, allocate_file, create_file, first_content, identity, probe, share_bytes,
 };
 pub use membership::Membership;
 pub use memory::{MemoryError, MemorySet};

@@ -7,6 +7,7 @@
 mod content;
 mod direct;
 mod error;
+mod extent;
 mod facts;
 mod open;
 mod place;
@@ -16,6 +17,7 @@ mod signature;
 pub use content::{Content, first_content};
 pub(crate) use direct::RUN_MAX;
 pub use error::OpenError;
+pub use extent::share_bytes;
 pub use facts::{Identity, identity};
 pub use open::{Access, DirectIo, Note, OpenOptions};
 pub use place::Whereabouts;

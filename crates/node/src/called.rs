@@ -25,9 +25,9 @@ impl Called {
     /// nothing is at the paths of its members any more.
     pub fn server(&self) -> Result<Option<Client>, Error> {
         let Some(array) = self.array else { return Ok(None) };
-        match Client::connect_to(&socket_path(array)) {
-            Ok(client) => Ok(Some(client)),
-            Err(_) => cut_off(array).map_or(Ok(None), Err),
+        match Client::of_server(&socket_path(array))? {
+            Some(client) => Ok(Some(client)),
+            None => cut_off(array).map_or(Ok(None), Err),
         }
     }
 

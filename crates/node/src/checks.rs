@@ -301,7 +301,7 @@ impl View {
     fn check_unused(&self, candidate: &Candidate, caution: Caution) -> Result<(), Refusal> {
         let path = candidate.path.clone();
         for dev in self.members().filter(|&dev| self.is_in_service(dev)) {
-            if self.paths[dev.index()].as_deref().is_some_and(|own| same_file(own, &candidate.path)) {
+            if self.paths[dev.index()].as_deref().is_some_and(|own| share_bytes(own, &candidate.path)) {
                 return Err(Refusal::OwnMember { path, name: self.name_of(dev) });
             }
         }
@@ -371,4 +371,10 @@ pub fn same_file(one: &Path, other: &Path) -> bool {
     // The second first: what a user names is often no path at all, and looking at the path of a member that
     // does not answer may take for ever.
     one == other || other.canonicalize().is_ok_and(|b| one.canonicalize().is_ok_and(|a| a == b))
+}
+
+/// Whether they lead to the same bytes, at least in part: a loop device lies on a file, a partition on a
+/// disk.
+pub fn share_bytes(one: &Path, other: &Path) -> bool {
+    same_file(one, other) || device::share_bytes(other, one).unwrap_or(false)
 }

@@ -4,16 +4,18 @@
 //! client likes. The server answers when the thing asked for has happened or, for rebuild and scrub, has
 //! begun; their progress is polled with [`Request::Status`].
 
-use crate::error::{Error, Silence};
+mod client;
+
+pub use client::Client;
+
+use crate::error::Error;
 use crate::grow::Growth;
 use crate::happened::Happened;
 use crate::operate::Steering;
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// Bytes in a line at most.
@@ -141,6 +143,32 @@ impl Request {
         matches!(self, Self::Status | Self::Watch | Self::Belongs { .. } | Self::Stop { .. })
     }
 
+    /// Whether the server answers it at once, whatever the array does; others when what was asked for has
+    /// happened.
+    fn is_answered_at_once(&self) -> bool {
+        match self {
+            Self::Status
+            | Self::Watch
+            | Self::Belongs { .. }
+            | Self::CallOff { .. }
+            | Self::Scrub
+            | Self::Steer { .. }
+            | Self::SteerCommits { .. }
+            | Self::Rate { .. } => true,
+            Self::Fail { .. }
+            | Self::Replace { .. }
+            | Self::Online { .. }
+            | Self::AddSpare { .. }
+            | Self::RemoveSpare { .. }
+            | Self::Clear { .. }
+            | Self::Rename { .. }
+            | Self::Grow
+            | Self::Commit { .. }
+            | Self::Checkpoint { .. }
+            | Self::Stop { .. } => false,
+        }
+    }
+
     /// Whether what comes of it is on the members afterwards. A device that hangs can be taken out of
     /// service in any case.
     pub fn is_kept(&self) -> bool {
@@ -227,72 +255,4 @@ pub fn make_run_dir() -> Result<PathBuf, Error> {
         return Err(Error::RunDirOwner { path: dir, owner, expected: own });
     }
     Ok(dir)
-}
-
-/// A connection to the server of an array.
-pub struct Client {
-    path: PathBuf,
-    stream: BufReader<UnixStream>,
-}
-
-impl Client {
-    /// Connects to a control socket.
-    pub fn connect_to(path: &Path) -> std::io::Result<Self> {
-        Ok(Self { path: path.to_owned(), stream: BufReader::new(UnixStream::connect(path)?) })
-    }
-
-    /// Asks, and waits for the answer.
-    pub fn ask(&mut self, request: &Request) -> Result<Reply, Error> {
-        let at = |silence| Error::Unanswered { path: self.path.clone(), silence };
-        let mut line = serde_json::to_vec(request).map_err(Error::Unwritable)?;
-        line.push(b'\n');
-        let sent = self.stream.get_mut().write_all(&line);
-        // A server that takes no more clients says so before it closes the connection.
-        let mut answer = String::new();
-        let received = match (self.stream.read_line(&mut answer), sent) {
-            (Ok(0) | Err(_), Err(error)) => Err(error),
-            (received, _) => received,
-        };
-        if received.map_err(|error| at(Silence::Broken(error)))? == 0 {
-            return Err(at(Silence::Closed));
-        }
-        serde_json::from_str(&answer).map_err(|source| at(Silence::Nonsense { found: answer, source }))
-    }
-
-    /// Asks for something to be done.
-    pub fn order(&mut self, request: &Request) -> Result<(), Error> {
-        match self.ask(request)?.error {
-            Some(why) => Err(Error::ServerRefuses(why)),
-            None => Ok(()),
-        }
-    }
-
-    /// Has it grow; what it has become.
-    pub fn grow(&mut self) -> Result<Growth, Error> {
-        let reply = self.ask(&Request::Grow)?;
-        match (reply.grown, reply.error) {
-            (Some(growth), _) => Ok(*growth),
-            (None, Some(why)) => Err(Error::ServerRefuses(why)),
-            (None, None) => Err(Error::NoStatus { path: self.path.clone() }),
-        }
-    }
-
-    /// Asks how the array is.
-    pub fn status(&mut self) -> Result<Status, Error> {
-        Ok(self.look(&Request::Status)?.0)
-    }
-
-    /// Asks how the array is and what happened to it lately, at once: for that the array is disturbed once.
-    pub fn watch(&mut self) -> Result<(Status, Vec<Happened>), Error> {
-        self.look(&Request::Watch)
-    }
-
-    fn look(&mut self, request: &Request) -> Result<(Status, Vec<Happened>), Error> {
-        let reply = self.ask(request)?;
-        match (reply.status, reply.error) {
-            (Some(status), _) => Ok((*status, reply.lately.unwrap_or_default())),
-            (None, Some(why)) => Err(Error::ServerRefuses(why)),
-            (None, None) => Err(Error::NoStatus { path: self.path.clone() }),
-        }
-    }
 }

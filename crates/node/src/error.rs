@@ -366,7 +366,7 @@ pub enum Error {
         who: String,
     },
     /// A server was asked, and no answer came: what it was asked for may have been done.
-    #[error("{}: {silence}; did the server stop?", path.display())]
+    #[error("{}: {silence}", path.display())]
     Unanswered {
         /// Its control socket.
         path: PathBuf,
@@ -468,6 +468,16 @@ pub enum Silence {
     Broken(io::Error),
     /// The server closed it.
     Closed,
+    /// Nothing came for so long.
+    Nothing {
+        /// In seconds.
+        seconds: u64,
+    },
+    /// More came than any answer has.
+    TooMuch {
+        /// How much that is.
+        bytes: usize,
+    },
     /// Something else.
     Nonsense {
         /// What.
@@ -480,9 +490,21 @@ pub enum Silence {
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Broken(error) => error.fmt(f),
-            Self::Closed => f.write_str("the server closed the connection"),
-            Self::Nonsense { found, source } => write!(f, "found {found:?}: {source}"),
+            Self::Broken(error) => write!(f, "{error}; did the server stop?"),
+            Self::Closed => f.write_str("the server closed the connection; did the server stop?"),
+            Self::Nothing { seconds } => write!(
+                f,
+                "no answer within {seconds} s: the server of the array is suspended or waits for a device, or another program listens there"
+            ),
+            Self::TooMuch { bytes } => {
+                write!(
+                    f,
+                    "found more than {bytes} bytes without the end of a line; does another program listen there?"
+                )
+            }
+            Self::Nonsense { found, source } => {
+                write!(f, "found {found:?}: {source}; does another program listen there?")
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! How many files a server may have open, and how many it needs.
 
 use crate::error::Error;
+use crate::logbook::log;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::OnceLock;
 
@@ -11,6 +12,8 @@ const BASE: u64 = 32;
 const PER_SHARD: u64 = 4;
 /// Files of each thread that runs shards or serves clients.
 const PER_THREAD: u64 = 4;
+/// Files for commands at the control socket, and for what is looked at or run meanwhile.
+const FOR_COMMANDS: u64 = 16;
 
 /// What a server has open, with nobody connected.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +42,25 @@ impl OpenFiles {
             Some(_) | None => Ok(()),
         }
     }
+
+    /// How many of so many clients can be connected at a time, each of which is a file: those that are too
+    /// many are told so, rather than that some part of the server lacks a file later.
+    pub fn limit_clients(self, wanted: usize) -> usize {
+        let Some(allowed) = getrlimit(Resource::Nofile).current else { return wanted };
+        let possible = self.clients_with(allowed, wanted);
+        if possible < wanted {
+            log(&format!(
+                "this process may have {allowed} files open, so {possible} clients can be connected at a time, not {wanted}; raise the \
+                 limit (`ulimit -n`, or LimitNOFILE= of a service) for more"
+            ));
+        }
+        possible
+    }
+
+    fn clients_with(self, allowed: u64, wanted: usize) -> usize {
+        let room = allowed.saturating_sub(self.needed()).saturating_sub(FOR_COMMANDS);
+        usize::try_from(room).unwrap_or(usize::MAX).clamp(1, wanted.max(1))
+    }
 }
 
 /// The limit before it was raised.
@@ -63,6 +85,8 @@ pub fn before() -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
     use super::OpenFiles;
 
     #[test]
@@ -72,5 +96,18 @@ mod tests {
         assert!(of(64, 16, 32) <= 1024, "the usual limit is enough for a large one");
         assert!(of(64, 16, 32) > of(4, 1, 1) + 60);
         assert_eq!(of(usize::MAX, usize::MAX, usize::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn clients_have_what_is_left() {
+        let files = OpenFiles { devices: 4, shards: 1, threads: 1 };
+        let needed = files.needed();
+        assert_eq!(files.clients_with(1024, 128), 128);
+        assert_eq!(files.clients_with(needed + 40, 128), 24);
+        assert_eq!(files.clients_with(needed, 128), 1, "it starts, so somebody may come");
+        assert_eq!(
+            files.clients_with(u64::MAX, usize::MAX),
+            usize::try_from(u64::MAX - needed - 16).unwrap()
+        );
     }
 }

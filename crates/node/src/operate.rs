@@ -310,6 +310,7 @@ impl Operator {
         if let Some(lock) = self.take_spare(path) {
             return Ok(Some(lock));
         }
+        self.check_is_no_spare(path)?;
         let members = running.open_members();
         let all = (0u16..).take(members.count()).filter_map(|index| members.get(DevIndex::new(index)));
         if all.into_iter().any(|member| same_file(member.path(), path)) {

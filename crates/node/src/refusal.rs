@@ -118,7 +118,7 @@ pub enum Refusal {
         tolerated: usize,
     },
     /// It is in service here.
-    #[error("{}: is {name} of this array; use another device", path.display())]
+    #[error("{}: is {name} of this array, or shares bytes with it; use another device", path.display())]
     OwnMember {
         /// The device.
         path: PathBuf,

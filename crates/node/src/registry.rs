@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -277,7 +277,9 @@ impl ControlSocket {
         let path = socket_path(array);
         let at = |source| Error::RunDir { path: path.clone(), source };
         let mut file = RecordFile::lock(array)?;
-        if UnixStream::connect(&path).is_ok() {
+        // Who has no place for one more listens, too.
+        let is_taken = Client::connect_to(&path).map_or_else(|error| is_full(&error), |_| true);
+        if is_taken {
             let unknown = Record { uuid: array.to_string(), ..Record::default() };
             return Err(served_already(array, &unknown)); // by an older version, which keeps no record
         }
@@ -318,6 +320,10 @@ impl Drop for ControlSocket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path); // ours: the record is still locked
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::TimedOut
 }
 
 fn served_already(array: ArrayUuid, record: &Record) -> Error {

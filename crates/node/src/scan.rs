@@ -1,10 +1,12 @@
 //! Finding the members of arrays among devices and files.
 
-use crate::error::Error;
+use crate::error::{Error, NoMember};
 use crate::open::{Candidate, look_at, name_of};
 use crate::output;
 use crate::search::Search;
+use device::OpenError;
 use format::{ArrayUuid, Superblock};
+use rustix::io::Errno;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -29,22 +31,30 @@ pub struct Sight {
     pub other_versions: Vec<Error>,
     /// Block devices of this machine that this user may not read.
     pub unreadable: usize,
+    /// What may be members and could not be looked at, wherever it was found.
+    pub unseen: Vec<Error>,
 }
 
 /// Looks at `places`: devices and files, and what is in directories. Without any, at every block device.
 pub fn look_around(places: &[PathBuf]) -> Result<Sight, Error> {
     let (arrays, strangers, other_versions) = (Vec::new(), Vec::new(), Vec::new());
-    let mut sight = Sight { arrays, strangers, other_versions, unreadable: 0 };
+    let mut sight = Sight { arrays, strangers, other_versions, unreadable: 0, unseen: Vec::new() };
     let mut seen = HashSet::new();
     let everywhere = if places.is_empty() { block_devices()? } else { Vec::new() };
     for path in &everywhere {
-        if sight.add(path, &mut seen).is_some() && is_forbidden(path) {
-            sight.unreadable += 1;
+        match sight.add(path, &mut seen) {
+            Some(_) if is_forbidden(path) => sight.unreadable += 1,
+            Some(failure) => sight.note_unseen(failure),
+            None => {}
         }
     }
     for place in places {
         if place.is_dir() {
-            files_in(place)?.iter().for_each(|path| sight.add(path, &mut seen).map_or((), drop));
+            for path in files_in(place)? {
+                if let Some(failure) = sight.add(&path, &mut seen) {
+                    sight.note_unseen(failure);
+                }
+            }
         } else if let Some(stranger) = sight.add(place, &mut seen) {
             sight.strangers.push(stranger);
         }
@@ -53,6 +63,13 @@ pub fn look_around(places: &[PathBuf]) -> Result<Sight, Error> {
 }
 
 impl Sight {
+    /// Takes note of what is no member, if it may be one for all that is known.
+    fn note_unseen(&mut self, failure: Error) {
+        if may_be_member(&failure) {
+            self.unseen.push(failure);
+        }
+    }
+
     /// Takes note of a path; if it is no member, why.
     fn add(&mut self, path: &Path, seen: &mut HashSet<device::Identity>) -> Option<Error> {
         let candidate = match look_at(path) {
@@ -103,6 +120,19 @@ impl Sight {
     }
 }
 
+/// Whether a path that could not be taken for a member may be one: its superblocks are damaged, or it could
+/// not be read. A drive without a medium holds nothing.
+pub fn may_be_member(failure: &Error) -> bool {
+    let source = match failure {
+        Error::NoMember(NoMember::Damaged { .. }) => return true,
+        Error::Device(OpenError::Io { source, .. }) | Error::At { source, .. } => source,
+        _ => return false,
+    };
+    let is_empty =
+        [Errno::NXIO, Errno::NOMEDIUM, Errno::NOENT].map(Some).contains(&Errno::from_io_error(source));
+    !is_empty
+}
+
 fn is_forbidden(path: &Path) -> bool {
     fs::File::open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
@@ -116,6 +146,7 @@ pub fn members_of(places: &[PathBuf], wanted: Option<&str>) -> Result<Vec<PathBu
     let mut sight = look_around(places)?;
     let mut strangers = std::mem::take(&mut sight.strangers);
     strangers.append(&mut sight.other_versions);
+    strangers.append(&mut sight.unseen);
     let named: Vec<PathBuf> = places.to_vec();
     let mut others = Vec::new();
     for found in &sight.arrays {
@@ -156,5 +187,7 @@ fn block_devices() -> Result<Vec<PathBuf>, Error> {
     let names = text.lines().skip(2).filter_map(|line| line.split_whitespace().nth(3));
     let usable =
         |name: &&str| !name.starts_with("ram") && !name.starts_with("zram") && !name.starts_with("sr");
-    Ok(names.filter(usable).map(|name| Path::new("/dev").join(name)).filter(|path| path.exists()).collect())
+    // Where the kernel's name of a device has a slash it says another sign.
+    let paths = names.filter(usable).map(|name| Path::new("/dev").join(name.replace('!', "/")));
+    Ok(paths.filter(|path| path.exists()).collect())
 }

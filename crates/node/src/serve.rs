@@ -23,7 +23,7 @@ use crate::sockets::Sockets;
 use crate::steward::{Opening, Reins, Steward};
 use crate::ublk::Disk;
 use crate::volume::Use;
-use front::{Protocol, Rules, Server, ServerOptions, Summary};
+use front::{Limits, Protocol, Rules, Server, ServerOptions, Summary};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -113,12 +113,14 @@ pub struct Places<'a> {
     pub reloading: Reloading,
     /// Whether it is a disk of this machine.
     pub disk: Option<DiskWish>,
+    /// What clients can make each thread of the server hold.
+    pub limits: Limits,
 }
 
 impl Endpoints {
     /// Listens there; without any place, at a socket of the array's own.
     pub fn open(locked: &Locked, places: Places<'_>) -> Result<Self, Error> {
-        let Places { addresses, passed, reloading, disk } = places;
+        let Places { addresses, passed, reloading, disk, limits } = places;
         let guard = reloading.guard();
         let rules = guard.rules();
         let superblock = locked.found.superblock();
@@ -127,7 +129,7 @@ impl Endpoints {
             export_name: superblock.name.clone(),
             description: format!("elastripe array {}", name_of(superblock)),
             serial: serial_of(&uuid.to_string()),
-            ..ServerOptions::default()
+            limits,
         });
         let run_dir = control::make_run_dir()?;
         let own = [Address::Unix(run_dir.join(format!("{uuid}.nbd")))];

@@ -66,7 +66,7 @@ pub enum Reach {
 /// The server of the array that a member belongs to.
 pub fn reach(candidate: &Candidate) -> Result<Reach, Error> {
     let superblock = candidate.require_superblock()?;
-    let Ok(mut client) = Client::connect_to(&socket_path(superblock.array)) else {
+    let Some(mut client) = Client::of_server(&socket_path(superblock.array))? else {
         return cut_off(superblock.array).map_or(Ok(Reach::Nobody), Err);
     };
     let identity = device::identity(&candidate.path)?.numbers();

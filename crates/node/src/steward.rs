@@ -1,6 +1,7 @@
 //! The server's side of everything but block I/O: signals, the control socket, the command of `--run`,
 //! spares, and the log.
 
+mod asker;
 mod child;
 mod commits;
 mod drives;
@@ -11,6 +12,7 @@ mod report;
 mod standing;
 mod users;
 
+use asker::Client;
 use child::RunCommand;
 use commits::AskedCommits;
 use drives::Physician;
@@ -18,7 +20,7 @@ use opening::Doors;
 pub use opening::Opening;
 
 use crate::checks::{Caution, Consent, Manner};
-use crate::control::{LINE_BYTES_MAX, Reply, Request};
+use crate::control::{Reply, Request};
 use crate::error::Error;
 use crate::event::Event;
 use crate::logbook::{Level, log, log_as};
@@ -40,11 +42,8 @@ use block::DevIndex;
 use device::Identity;
 use format::CheckpointKind;
 use front::{Fault, Flow, Hooks, Interest, Meter};
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -58,25 +57,19 @@ const CLIENTS_MAX: usize = 32;
 /// How long the array is left alone at most, if its threads tell of nothing and somebody wakes this one.
 const REST: Duration = Duration::from_secs(1);
 
+/// How long who comes waits if this process may open no more files.
+const DEAF: Duration = Duration::from_millis(100);
+
+/// How long those who are told of the end have to take that, and how often it is tried.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+const LAST_WORDS_RETRY: Duration = Duration::from_millis(10);
+
 /// How often the log looks at members in trouble.
 const LOOK_NS: u64 = 1_000_000_000;
 
 /// How often, and how many times at most, a device that is taking over is looked at before the array stops.
 const HAND_OVER: Duration = Duration::from_millis(1);
 const HAND_OVER_LOOKS: u32 = 60_000;
-
-/// A control connection.
-struct Client {
-    stream: UnixStream,
-    input: Vec<u8>,
-    output: Vec<u8>,
-    /// What the present request waits for; no other is read meanwhile.
-    wait: Option<Wait>,
-    /// It will send nothing more.
-    ended: bool,
-    /// It is of no use any more.
-    broken: bool,
-}
 
 /// What an answer waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -192,20 +185,29 @@ impl Steward {
         for client in &mut self.clients {
             if client.wait == Some(Wait::Stop) {
                 client.answer(&error.map_or_else(Reply::done, Reply::refused));
-                let _ = client.stream.set_nonblocking(false);
-                let _ = client.stream.write_all(&client.output);
             }
+        }
+        let by = Instant::now() + LAST_WORDS;
+        while self.clients.iter().any(Client::is_behind) && Instant::now() < by {
+            sleep(LAST_WORDS_RETRY);
+            self.clients.iter_mut().for_each(Client::send);
         }
         self.clients.clear();
     }
 
     fn accept(&mut self) {
-        while let Ok((stream, _)) = self.control.listener().accept() {
-            if stream.set_nonblocking(true).is_err() {
-                continue;
-            }
-            let (input, output) = (Vec::new(), Vec::new());
-            let mut client = Client { stream, input, output, wait: None, ended: false, broken: false };
+        loop {
+            let stream = match self.control.listener().accept() {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
+                Err(_) => {
+                    // This process may open no more: who comes waits, or we would be told of him for ever.
+                    self.doors.deaf_until = Some(Instant::now() + DEAF);
+                    return self.rewatch = true;
+                }
+            };
+            let Ok(mut client) = Client::new(stream) else { continue };
             if self.clients.len() >= CLIENTS_MAX {
                 // Some may have left, and nobody has looked yet.
                 self.clients.retain(|client| !client.has_left());
@@ -543,71 +545,8 @@ enum Outcome {
     Later(Wait),
 }
 
-impl Client {
-    fn answer(&mut self, reply: &Reply) {
-        match serde_json::to_vec(reply) {
-            Ok(line) => self.output.extend(line),
-            Err(_) => self.broken = true,
-        }
-        self.output.push(b'\n');
-        self.send();
-    }
-
-    fn next_line(&mut self) -> Option<Vec<u8>> {
-        let end = self.input.iter().position(|&byte| byte == b'\n')?;
-        let rest = self.input.split_off(end + 1);
-        Some(std::mem::replace(&mut self.input, rest))
-    }
-
-    /// Whether there is nothing left to be done for it.
-    fn is_over(&self) -> bool {
-        self.broken || (self.ended && self.wait.is_none() && self.output.is_empty())
-    }
-
-    /// Whether it is gone, has asked for nothing more, and waits for nothing.
-    fn has_left(&self) -> bool {
-        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let ends =
-            || matches!(recv(&self.stream, &mut [0u8; 1][..], flags), Ok((0, _)) | Err(Errno::CONNRESET));
-        self.wait.is_none() && self.output.is_empty() && self.input.is_empty() && ends()
-    }
-
-    /// What the client is waited for; nothing while it waits for us.
-    fn interest(&self) -> Option<Interest> {
-        match (self.ended, self.output.is_empty()) {
-            (false, true) => Some(Interest::Read),
-            (false, false) => Some(Interest::ReadWrite),
-            (true, false) => Some(Interest::Write),
-            (true, true) => None,
-        }
-    }
-
-    /// Receives what has come.
-    fn receive(&mut self) {
-        let mut bytes = [0u8; 4096];
-        loop {
-            match self.stream.read(&mut bytes) {
-                Ok(0) => return self.ended = true,
-                Ok(count) if self.input.len() + count <= LINE_BYTES_MAX => self.input.extend(&bytes[..count]),
-                Ok(_) => return self.broken = true,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return self.broken = true,
-            }
-        }
-    }
-
-    /// Sends what the socket takes now.
-    fn send(&mut self) {
-        while !self.output.is_empty() {
-            match self.stream.write(&self.output) {
-                Ok(count) if count > 0 => drop(self.output.drain(..count)),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Ok(_) | Err(_) => return self.broken = true,
-            }
-        }
-    }
+fn as_ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn still_connected(count: usize) -> String {
@@ -626,7 +565,9 @@ impl Hooks<Plant> for Steward {
             return; // the array cannot be looked at for others now
         }
         out.extend(self.physician.drives.as_ref().map(|drives| (drives.news_fd(), Interest::Read)));
-        out.push((self.control.listener().as_fd(), Interest::Read));
+        if self.doors.deaf_until.is_none() {
+            out.push((self.control.listener().as_fd(), Interest::Read));
+        }
         for client in &self.clients {
             out.extend(client.interest().map(|interest| (client.stream.as_fd(), interest)));
         }
@@ -657,6 +598,10 @@ impl Hooks<Plant> for Steward {
 
     fn on_turn(&mut self, plant: &mut Plant) -> Flow {
         self.watchdog.iter_mut().for_each(Watchdog::look);
+        if self.doors.deaf_until.is_some_and(|until| Instant::now() >= until) {
+            self.doors.deaf_until = None;
+            self.rewatch = true;
+        }
         self.pass_rate_on(plant);
         if plant.has_news() || self.look_at.is_none_or(|at| Instant::now() >= at) {
             self.visit(plant, Self::look_after);
@@ -680,7 +625,9 @@ impl Hooks<Plant> for Steward {
             // else wakes it.
             None => Some(0),
             Some(_) => {
-                self.due_in_ns().into_iter().chain(self.watchdog.as_ref().map(Watchdog::due_in_ns)).min()
+                let deaf = self.doors.deaf_until.map(|_| as_ns(DEAF));
+                let watchdog = self.watchdog.as_ref().map(Watchdog::due_in_ns);
+                self.due_in_ns().into_iter().chain(watchdog).chain(deaf).min()
             }
         }
     }

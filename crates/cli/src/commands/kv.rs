@@ -216,7 +216,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     // The store flushes by itself when something is to be durable.
     let options = engine_options(whole, config.scheme, SyncPolicy::OnFlush, locked.has_files());
     let threads = arguments.threads.of(config.shard.count.into())?;
-    check_open_files(&locked, whole, threads)?;
+    let files = check_open_files(&locked, whole, threads)?;
     let cache_keys = arguments.cache_keys.unwrap_or_else(|| cache_keys(whole.memory.limit.bytes()));
     let cached_bytes = u64::try_from(cache_keys.saturating_mul(kv::CACHED_KEY_BYTES)).unwrap_or(u64::MAX);
     let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES };
@@ -224,7 +224,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let need = whole.memory.limit.check(&config, &options, beside)?;
     let idle_timeout_ns =
         arguments.idle_timeout.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
-    let clients_max = usize::try_from(arguments.clients).unwrap_or(usize::MAX);
+    let clients_max = files.limit_clients(usize::try_from(arguments.clients).unwrap_or(usize::MAX));
     let limits = limits_of(clients_max, idle_timeout_ns);
     let reloading = reloading(arguments, &guard);
     let endpoints = KeyEndpoints::open(&locked, &arguments.resp, reloading, limits, settings)?;

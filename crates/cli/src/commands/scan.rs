@@ -4,9 +4,10 @@ use super::Exit;
 use clap::Args;
 use lab::failure::{EXIT_FAILED, Failure};
 use node::describe::{role_of, shape};
+use node::error::Truncation;
 use node::open::{Candidate, arrange_any_candidates, is_locked};
 use node::output;
-use node::scan::{Sighted, look_around};
+use node::scan::{Sighted, look_around, may_be_member};
 use node::search::unreadable;
 use node::settings::{Kept, keep};
 use node::status::{Source, of_superblocks};
@@ -28,7 +29,7 @@ pub struct Arguments {
     write: bool,
 }
 
-/// Runs `scan`. Exit code 1 if there is no array.
+/// Runs `scan`. Exit code 1 if there is no array, or what may be a member could not be looked at.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(place) = arguments.places.iter().find(|place| place.symlink_metadata().is_err()) {
         return Err(Failure::new(format!(
@@ -37,7 +38,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         )));
     }
     let sight = look_around(&arguments.places)?;
-    for other in &sight.other_versions {
+    for other in sight.other_versions.iter().chain(&sight.strangers).chain(&sight.unseen) {
         output::warn(format_args!("elastripe: {other}"));
     }
     if let Some(unreadable) = unreadable(sight.unreadable) {
@@ -53,7 +54,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         output::print(sight.arrays.iter().map(to_text).collect::<Vec<_>>().join("\n"));
     }
     files.iter().for_each(|line| output::warn(format_args!("elastripe: {line}")));
-    Ok(if sight.arrays.is_empty() { EXIT_FAILED } else { 0 })
+    let is_all = sight.unseen.is_empty() && !sight.strangers.iter().any(may_be_member);
+    Ok(if sight.arrays.is_empty() || !is_all { EXIT_FAILED } else { 0 })
 }
 
 /// Keeps a file of each array; what became of it, a line each.
@@ -83,8 +85,10 @@ fn keep_all(arrays: &[Sighted], places: &[PathBuf]) -> Result<Vec<String>, Failu
 fn state(found: &Sighted) -> (String, &'static str) {
     let locked = found.candidates.iter().any(is_locked);
     let (source, used) = if locked { (Source::InUse, "in-use") } else { (Source::Stopped, "stopped") };
+    // Those that lost their ends were looked at, and are no members that anything can be read from.
+    let cut = found.candidates.iter().filter(|candidate| candidate.truncation().is_some()).count();
     match arrange_any_candidates(&found.candidates) {
-        Ok(arranged) => (of_superblocks(&arranged, source, 0).state.shown().to_lowercase(), used),
+        Ok(arranged) => (of_superblocks(&arranged, source, cut).state.shown().to_lowercase(), used),
         Err(failure) => (failure.to_string(), used),
     }
 }
@@ -100,6 +104,8 @@ enum Standing {
     Replaced,
     /// It went on apart from the others.
     Diverged,
+    /// It has lost its end: so much is left of it, and so much its layout needs.
+    Truncated { found_bytes: u64, needed_bytes: u64 },
 }
 
 impl Standing {
@@ -113,6 +119,9 @@ impl Standing {
             }
             Self::Diverged => " (went on apart from the others, and may hold what they do not)".to_owned(),
             Self::Replaced => " (was, and is no member any more: another device has its place)".to_owned(),
+            Self::Truncated { found_bytes, needed_bytes } => {
+                format!(" (TRUNCATED: it holds {found_bytes} bytes, the array's layout needs {needed_bytes})")
+            }
         }
     }
 }
@@ -123,6 +132,9 @@ fn standings(found: &Sighted) -> Vec<Standing> {
     let of = |candidate: &Candidate| {
         if arranged.as_ref().is_some_and(|all| all.diverged.contains(&candidate.path)) {
             return Standing::Diverged;
+        }
+        if let Some(Truncation { found_bytes, needed_bytes, .. }) = candidate.truncation() {
+            return Standing::Truncated { found_bytes, needed_bytes };
         }
         let Some(arranged) = arranged.as_ref().filter(|all| all.stale.contains(&candidate.path)) else {
             return Standing::Belongs;
@@ -144,7 +156,8 @@ fn to_json(found: &Sighted) -> Value {
             json!({
                 "name": candidate.superblock().map(role_of),
                 "path": candidate.path,
-                "stale": standing != Standing::Belongs,
+                "stale": matches!(standing, Standing::Away | Standing::Replaced | Standing::Diverged),
+                "truncated": matches!(standing, Standing::Truncated { .. }),
                 "away": standing == Standing::Away,
                 "diverged": standing == Standing::Diverged,
             })

@@ -8,7 +8,7 @@ use array::{
 };
 use clap::{Args, ValueEnum};
 use format::{ArrayConfig, SchemeKind};
-use front::{Guard, Network, Rules, SOCKET_BUFFERS_BYTES, Tls};
+use front::{Guard, Limits, Network, Rules, SOCKET_BUFFERS_BYTES, Tls};
 use lab::failure::{EXIT_MISUSED, Failure};
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
@@ -451,11 +451,12 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     let need =
         arguments.whole.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
     let socket_threads: usize = arguments.clients.socket_threads.into();
-    check_open_files(&locked, &arguments.whole, threads + socket_threads)?;
+    let files = check_open_files(&locked, &arguments.whole, threads + socket_threads)?;
     let addresses = arguments.clients.addresses();
     let guard = arguments.clients.guards.guard(&addresses, &passed)?;
     let reloading = named::reloading(arguments, &guard)?;
-    let places = Places { addresses: &addresses, passed, reloading, disk: arguments.clients.disk() };
+    let limits = limits_of(files, socket_threads);
+    let places = Places { addresses: &addresses, passed, reloading, disk: arguments.clients.disk(), limits };
     let endpoints = Endpoints::open(&locked, places)?;
     let monitor = arguments.whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
@@ -516,11 +517,24 @@ pub(super) fn say_of_page(monitor: &Monitor, talk: Talk) {
     }
 }
 
-/// Refuses an array for which this process may not open enough files.
-pub(super) fn check_open_files(locked: &Locked, whole: &ArrayChoices, threads: usize) -> Result<(), Failure> {
+/// Refuses an array for which this process may not open enough files; those that it opens.
+pub(super) fn check_open_files(
+    locked: &Locked,
+    whole: &ArrayChoices,
+    threads: usize,
+) -> Result<OpenFiles, Failure> {
     let devices = locked.found.all_paths().len() + whole.shared_spare.len();
     let shards = locked.superblock().config.shard.count.into();
-    Ok(OpenFiles { devices, shards, threads }.check()?)
+    let files = OpenFiles { devices, shards, threads };
+    files.check()?;
+    Ok(files)
+}
+
+/// As many clients for each of so many threads that serve them as there may be files.
+fn limits_of(files: OpenFiles, socket_threads: usize) -> Limits {
+    let (limits, threads) = (Limits::default(), socket_threads.max(1));
+    let clients = files.limit_clients(limits.connections_max.saturating_mul(threads));
+    Limits { connections_max: (clients / threads).max(1), ..limits }
 }
 
 /// An array that would fit into the machine, but perhaps not beside what else runs there.

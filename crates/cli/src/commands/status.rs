@@ -11,7 +11,7 @@ use node::called::{Called, members};
 use node::checks::same_file;
 use node::drives::ask_now;
 use node::error::Error;
-use node::open::{Candidate, arrange_any_candidates, is_locked, look_at};
+use node::open::{Candidate, arrange_any_candidates, array_name, is_locked, look_at};
 use node::output;
 use node::registry::{Record, Trace, dead_server_of, traces};
 use node::screen::{Rates, legend, losses, render, streams, wear};
@@ -118,19 +118,28 @@ fn show_json(arguments: &Arguments, shown: &impl Serialize) -> Result<(), Failur
 fn look_at_served(arguments: &Arguments, rates: &mut Rates) -> Result<Exit, Failure> {
     let (mut all, mut exit) = (Vec::new(), 0);
     for (array, trace) in traces() {
-        match trace {
-            Trace::Live(mut client) => all.push(Shown::Array(Box::new(client.status()?))),
-            Trace::Dead(record) => all.push(status_of_dead(array, record)),
-            Trace::Passing => {}
-            Trace::Unreachable(failure) => {
-                output::warn(format_args!("elastripe: {failure}"));
-                exit = EXIT_CANNOT_LOOK;
+        let failure = match trace {
+            Trace::Live(mut client) => match client.status() {
+                Ok(status) => {
+                    all.push(Shown::Array(Box::new(status)));
+                    continue;
+                }
+                Err(failure) => failure,
+            },
+            Trace::Dead(record) => {
+                all.push(status_of_dead(array, record));
+                continue;
             }
-        }
+            Trace::Passing => continue,
+            Trace::Unreachable(failure) => failure,
+        };
+        // The others are shown all the same.
+        output::warn(format_args!("elastripe: {failure}"));
+        exit = EXIT_CANNOT_LOOK;
     }
     if arguments.json {
         show_json(arguments, &all)?;
-    } else if all.is_empty() {
+    } else if all.is_empty() && exit == 0 {
         output::line(
             "no array is being served; name the members of one to look at it, or see `elastripe scan`",
         );
@@ -215,6 +224,22 @@ fn marked_down(mut status: Status, record: Record) -> Status {
     status
 }
 
+/// What is wrong with members that lost their ends.
+fn truncations(candidates: &[Candidate]) -> Vec<String> {
+    let cut = candidates.iter().filter_map(Candidate::truncation);
+    cut.map(|truncation| truncation.to_string()).collect()
+}
+
+/// Members of other arrays than the first one, which alone is shown.
+fn of_others(candidates: &[Candidate]) -> Vec<String> {
+    let superblocks = || candidates.iter().filter_map(|one| Some((one, one.superblock()?)));
+    let first = superblocks().next().map(|(_, superblock)| superblock.array);
+    let others = superblocks().filter(|(_, superblock)| Some(superblock.array) != first);
+    others
+        .map(|(one, found)| format!("{}: belongs to array {}", one.path.display(), array_name(found)))
+        .collect()
+}
+
 /// What a server that is gone left: its record leads to the members.
 fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
     let own = |candidate: &Candidate| candidate.superblock().is_some_and(|found| found.array == array);
@@ -223,7 +248,10 @@ fn status_of_dead(array: ArrayUuid, record: Record) -> Shown {
     let gone = gone(&record);
     match arrange_any_candidates(&candidates) {
         Ok(found) => {
-            let status = of_superblocks(&found, Source::Dead, record.paths.len() - candidates.len());
+            let cut: Vec<String> = truncations(&candidates);
+            let in_vain = record.paths.len() - candidates.len() + cut.len();
+            let mut status = of_superblocks(&found, Source::Dead, in_vain);
+            status.ignored = cut;
             Shown::Array(Box::new(marked_down(status, record)))
         }
         Err(_) => Shown::Traces {
@@ -291,14 +319,17 @@ pub fn status_of(called: &Called) -> Result<Status, Failure> {
         let found = arrange_any_candidates(&candidates)?;
         let locked = candidates.iter().any(is_locked);
         let source = if locked { Source::InUse } else { Source::Stopped };
-        let cut = candidates.iter().filter_map(Candidate::truncation);
-        let ignored: Vec<String> = cut.map(|truncation| truncation.to_string()).collect();
+        let ignored = truncations(&candidates);
         let mut status = of_superblocks(&found, source, in_vain + ignored.len());
         status.ignored = ignored;
         Ok::<_, Failure>(status)
     };
     let mut status = match reached {
-        Reach::Server(mut client) => client.status()?,
+        Reach::Server(mut client) => {
+            let mut status = client.status()?;
+            status.ignored.extend(of_others(&candidates));
+            status
+        }
         Reach::Nobody => {
             let paths: Vec<&Path> = candidates.iter().map(|candidate| candidate.path.as_path()).collect();
             let mut superblocks = candidates.iter().filter_map(Candidate::superblock);

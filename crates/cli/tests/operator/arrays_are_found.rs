@@ -62,3 +62,43 @@ fn serve_takes_what_belongs_and_ignores_the_rest() {
     rig.run(&["serve", "--array", "tank", ".", "--run", "true"]).refused(&["data1", "--degraded"]);
     rig.run(&["serve", "--array", "tank", ".", "--run", "true", "--degraded"]).ok();
 }
+
+/// Makes a file shorter.
+fn cut(rig: &Rig, name: &str) {
+    std::fs::File::options().write(true).open(rig.path(name)).unwrap().set_len(16 << 20).unwrap();
+}
+
+#[test]
+fn scan_says_what_it_leaves_out() {
+    let rig = rig();
+    let ran = rig.on("scan", &[&MEMBERS[..], &["blank", "text"]].concat(), &[]).ok();
+    for words in ["blank: not a member of an array", "text: holds 20 bytes"] {
+        assert!(ran.err.contains(words), "{words}: {ran:?}");
+    }
+    assert!(rig.run(&["scan", "."]).ok().err.is_empty(), "files beside members are nobody's business");
+    // Both superblocks of a member.
+    let mut bytes = std::fs::read(rig.path("e1")).unwrap();
+    let blocks = bytes.chunks_mut(4096);
+    blocks.filter(|block| block.starts_with(b"ELSTSUPR")).for_each(|block| block[200] ^= 1);
+    std::fs::write(rig.path("e1"), bytes).unwrap();
+    for places in [&["."][..], &["e0", "e1"]] {
+        let ran = rig.on("scan", places, &[]).code(1);
+        assert!(ran.err.contains("e1: both superblocks are damaged") && ran.out.contains("lake"), "{ran:?}");
+    }
+    let ran = rig.on("serve", &["--scan", ".", "--array", "lake"], &["--run", "true"]).code(1);
+    assert!(ran.err.contains("ignored: ") && ran.err.contains("data1: not among"), "{ran:?}");
+}
+
+#[test]
+fn members_that_lost_their_ends_are_called_so() {
+    let rig = rig();
+    cut(&rig, "d1");
+    let ran = rig.on("scan", &MEMBERS, &[]).ok();
+    assert!(ran.out.contains("degraded") && ran.out.contains("d1 (TRUNCATED: it holds 16777216"), "{ran:?}");
+    ["d0", "d2"].iter().for_each(|name| cut(&rig, name));
+    let ran = rig.on("scan", &MEMBERS, &[]).ok();
+    assert!(ran.out.contains("failed, not in use"), "three members are too many: {ran:?}");
+    let found = rig.on("scan", &MEMBERS, &["--json"]).ok().json();
+    let is_cut = |device: &serde_json::Value| device["truncated"] == true;
+    assert_eq!(found[0]["devices"].as_array().unwrap().iter().filter(|one| is_cut(one)).count(), 3);
+}

@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 fn socket(rig: &Rig) -> std::path::PathBuf {
     let uuid = rig.status(&MEMBERS)["uuid"].as_str().unwrap().to_owned();
@@ -78,6 +79,38 @@ fn many_requests_at_once_are_answered_in_order() {
         assert_eq!(answer["status"].is_object(), *op == "status", "{op}: {answer}");
     }
     server.stop().ok();
+}
+
+/// What waits in a connection that its client does not read.
+fn unread(client: &UnixStream) -> u64 {
+    rustix::io::ioctl_fionread(client).unwrap()
+}
+
+#[test]
+fn who_asks_for_a_stop_and_does_not_listen_keeps_nobody_waiting() {
+    let rig = Rig::with_array();
+    let server = rig.serve(&MEMBERS, &[]);
+    let path = socket(&rig);
+    // So many answers fit that nobody reads.
+    let mut probe = UnixStream::connect(&path).unwrap();
+    let (mut count, mut before) = (0, 0);
+    loop {
+        probe.write_all(b"{}\n").unwrap();
+        let begun = Instant::now();
+        while unread(&probe) == before && begun.elapsed() < Duration::from_secs(1) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if unread(&probe) == before {
+            break;
+        }
+        (count, before) = (count + 1, unread(&probe));
+    }
+    drop(probe);
+    let mut deaf = UnixStream::connect(&path).unwrap();
+    deaf.write_all("{}\n".repeat(count).as_bytes()).unwrap();
+    deaf.write_all(b"{\"op\":\"stop\",\"force\":false}\n").unwrap();
+    server.wait().ok();
+    drop(deaf);
 }
 
 #[test]

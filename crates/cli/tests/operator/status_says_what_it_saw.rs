@@ -172,6 +172,28 @@ fn nor_is_one_whose_server_is_gone_merely_down() {
     assert!(ran.out.contains("FAILED") && !ran.out.contains("DOWN"), "{ran:?}");
 }
 
+#[test]
+fn nor_one_whose_members_lost_their_ends_as_well() {
+    let rig = Rig::with_array();
+    rig.serve(&MEMBERS, &[]).kill();
+    for name in ["d0", "d1", "d2"] {
+        std::fs::File::options().write(true).open(rig.path(name)).unwrap().set_len(16 << 20).unwrap();
+    }
+    let ran = rig.run(&["status"]).code(2);
+    assert!(ran.out.contains("FAILED") && ran.out.contains("it was truncated"), "{ran:?}");
+}
+
+#[test]
+fn members_of_another_array_are_not_passed_over() {
+    let rig = Rig::with_array();
+    let other = ["create", "--parity", "1", "--data", "e0", "e1", "--file-size", "32MiB", "--name", "lake"];
+    rig.run(&other).ok();
+    let server = rig.serve(&MEMBERS, &[]);
+    let ran = rig.on("status", &["d0", "e0"], &[]).ok();
+    assert!(ran.out.contains("e0: belongs to array lake"), "{ran:?}");
+    server.stop().ok();
+}
+
 /// One bit of every checkpoint's header.
 fn damage_checkpoints(rig: &Rig) {
     for name in &MEMBERS[..4] {

@@ -20,8 +20,8 @@ pub enum OpenError {
         /// The member.
         path: PathBuf,
     },
-    /// The same file or device was given twice.
-    #[error("{first} and {second} are the same device", first = first.display(), second = second.display())]
+    /// The same file or device was given twice, or two that share bytes.
+    #[error("{first} and {second} are, or lie on, the same device", first = first.display(), second = second.display())]
     Duplicate {
         /// Where it came first.
         first: PathBuf,

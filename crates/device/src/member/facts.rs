@@ -20,8 +20,13 @@ impl Identity {
     pub(super) fn of(metadata: &fs::Metadata, kind: Kind) -> Self {
         match kind {
             Kind::File => Self { space: metadata.dev(), number: metadata.ino() },
-            Kind::Block => Self { space: u64::MAX, number: metadata.rdev() },
+            Kind::Block => Self::of_block(metadata.rdev()),
         }
+    }
+
+    /// The block device with this number.
+    pub(super) fn of_block(number: u64) -> Self {
+        Self { space: u64::MAX, number }
     }
 
     /// As numbers, to be sent elsewhere.

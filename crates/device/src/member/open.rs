@@ -1,16 +1,17 @@
 //! Opening a member: how it is locked, and what is worth noting of it.
 
+use super::extent::{Extent, extent};
 use super::facts::{identity, kind_of, logical_block_bytes, size_of};
 use super::{Identity, Kind, LockedFile, Member, OpenError};
 use crate::streams::WriteStreams;
 use block::META_BYTES;
 use rustix::fs::OFlags;
+use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{collections::HashMap, fmt};
 
 /// Who else may have the member open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -109,14 +110,16 @@ fn is_in_memory(file_system: &rustix::fs::StatFs) -> bool {
 /// What `stat` counts a file's room in.
 const ST_BLOCK_BYTES: u64 = 512;
 
-/// Refuses a list that names one device under two paths. Two locks of one process would otherwise shut each
-/// other out and look like another process.
+/// Refuses a list that names one device under two paths, or two that share bytes. Two locks of one process
+/// would otherwise shut each other out and look like another process.
 pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenError> {
-    let mut seen: HashMap<Identity, &PathBuf> = HashMap::new();
+    let mut seen: Vec<(&PathBuf, Extent)> = Vec::with_capacity(paths.len());
     for path in paths.iter().flatten() {
-        if let Some(first) = seen.insert(identity(path)?, path) {
-            return Err(OpenError::Duplicate { first: first.clone(), second: path.clone() });
+        let extent = extent(path)?;
+        if let Some((first, _)) = seen.iter().find(|(_, other)| other.overlaps(extent)) {
+            return Err(OpenError::Duplicate { first: PathBuf::clone(first), second: path.clone() });
         }
+        seen.push((path, extent));
     }
     Ok(())
 }

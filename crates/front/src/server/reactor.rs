@@ -4,18 +4,16 @@
 //! queue and send the answers, one send per client; give clients that waited for room or slots another go.
 //! Fairness comes from the single receive per turn and from the desk's queue for slots.
 
-use super::client::{Berth, Client, Line};
+mod arrivals;
+
+use super::client::Client;
 use super::listener::Listener;
-use super::stream::Stream;
-use super::{Arrival, Flow, Hooks, Interest, Protocol, ServerError, Summary};
+use super::{Flow, Hooks, Interest, ServerError, Summary};
 use crate::desk::{ConnectionId, Context, Desk};
 use crate::meter::Meter;
-use crate::nbd::{Connection, Encryption};
 use crate::session::Fault;
 #[cfg(feature = "ublk")]
-use crate::ublk::{Disk, Served};
-#[cfg(feature = "vhost-user")]
-use crate::vhost::Guest;
+use crate::ublk::Served;
 use crate::{Done, Export, Limits, Volume};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -35,12 +33,8 @@ const TOKEN_RING: u64 = 1 << 62;
 
 /// Events taken per turn.
 const EVENTS_MAX: usize = 256;
-/// Connections accepted per listener and turn.
-const ACCEPTS_PER_TURN: usize = 16;
 /// How often time limits are looked at while there is anything they apply to.
 const TICK_NS: u64 = 100_000_000;
-/// How long who comes to a place that is taken waits for it.
-const PATIENCE_NS: u64 = 1_000_000_000;
 
 /// A place for a client.
 #[derive(Default)]
@@ -68,8 +62,8 @@ struct Waiting {
 struct Reactor<'a, V, H> {
     epoll: Arc<OwnedFd>,
     /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced
-    /// as a whole.
-    extra: OwnedFd,
+    /// as a whole; none while this process may open no more.
+    extra: Option<OwnedFd>,
     listeners: Vec<Listener>,
     accept_paused_until_ns: Option<u64>,
     waiting: Option<Waiting>,
@@ -117,7 +111,7 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
     }
     let mut reactor = Reactor {
         epoll,
-        extra: create_epoll()?,
+        extra: None,
         listeners,
         accept_paused_until_ns: None,
         waiting: None,
@@ -155,6 +149,12 @@ fn create_epoll() -> io::Result<OwnedFd> {
 
 fn add(epoll: &OwnedFd, fd: impl std::os::fd::AsFd, token: u64, flags: epoll::EventFlags) -> io::Result<()> {
     Ok(epoll::add(epoll, fd, epoll::EventData::new_u64(token), flags)?)
+}
+
+/// Whether the system gives this process no more of something now, and may later.
+fn is_shortage(error: &io::Error) -> bool {
+    let found = Errno::from_io_error(error);
+    found.is_some_and(|found| matches!(found, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC))
 }
 
 fn token_of(id: ConnectionId) -> u64 {
@@ -210,6 +210,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         }
         let timed = self.stop_by_ns.is_some()
             || self.accept_paused_until_ns.is_some()
+            || self.extra.is_none()
             || self.waiting.is_some()
             || self.desk.next_waiting().is_some()
             || self.seats.iter().flat_map(|seat| &seat.client).any(|client| client.in_handshake());
@@ -237,7 +238,8 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         let mut ready = [const { None }; 16];
         let mut events = Vec::with_capacity(ready.len());
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match epoll::wait(&self.extra, spare_capacity(&mut events), Some(&now)) {
+        let Some(extra) = &self.extra else { return Ok(()) };
+        match epoll::wait(extra, spare_capacity(&mut events), Some(&now)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -265,8 +267,20 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         }
     }
 
+    /// Watches the caller's descriptors anew. If that cannot be now, clients are served all the same, and it
+    /// is tried again.
     fn rewatch(&mut self) -> io::Result<()> {
-        self.extra = create_epoll()?; // closing the old one takes it out of ours
+        self.extra = None; // closing the old one takes it out of ours
+        match self.watch_extra() {
+            Ok(extra) => self.extra = Some(extra),
+            Err(error) if is_shortage(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn watch_extra(&self) -> io::Result<OwnedFd> {
+        let extra = create_epoll()?;
         let mut fds = Vec::new();
         self.hooks.extra_fds(&mut fds);
         for (fd, interest) in fds {
@@ -276,167 +290,24 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
                 Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
             };
             let token = u64::try_from(fd.as_raw_fd()).expect("file descriptors are not negative");
-            add(&self.extra, fd, token, flags)?;
+            add(&extra, fd, token, flags)?;
         }
-        add(&self.epoll, &self.extra, TOKEN_EXTRA, epoll::EventFlags::IN)
+        add(&self.epoll, &extra, TOKEN_EXTRA, epoll::EventFlags::IN)?;
+        Ok(extra)
     }
 
     fn watch_listeners(&self) -> io::Result<()> {
         self.listeners.iter().zip(0..).try_for_each(|(listener, index)| {
-            add(&self.epoll, listener, TOKEN_LISTENER - index, epoll::EventFlags::IN)
+            match add(&self.epoll, listener, TOKEN_LISTENER - index, epoll::EventFlags::IN) {
+                // From an attempt that got as far as this one.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                added => added,
+            }
         })
     }
 
     fn unwatch_listeners(&self) -> io::Result<()> {
         self.listeners.iter().try_for_each(|listener| Ok(epoll::delete(&self.epoll, listener)?))
-    }
-
-    fn accept(&mut self, index: usize) -> io::Result<()> {
-        if self.accept_paused_until_ns.is_some() || !self.hooks.may_accept() {
-            return Ok(());
-        }
-        for _ in 0..ACCEPTS_PER_TURN {
-            match self.listeners[index].accept() {
-                Ok(Arrival { peer, allowed: false, .. }) => self.turn_away(&peer, &Fault::NotAllowed),
-                Ok(Arrival { socket, peer, .. }) => self.admit(socket, peer, index)?,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => {
-                    // Out of descriptors or memory: the backlog must wait, or we would spin.
-                    self.accept_paused_until_ns = Some(self.now_ns.saturating_add(TICK_NS));
-                    return self.unwatch_listeners();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Seats a client, or has it wait for a moment if its place is taken: who connects again may be faster
-    /// than the end of the connection before.
-    fn admit(&mut self, socket: OwnedFd, peer: String, listener: usize) -> io::Result<()> {
-        let berth = match &self.listeners[listener].taken {
-            None => None,
-            Some(taken) => match Berth::take(taken) {
-                Some(berth) => Some(berth),
-                None if self.waiting.is_none() => {
-                    let until_ns = self.now_ns.saturating_add(PATIENCE_NS);
-                    self.waiting = Some(Waiting { socket, peer, listener, until_ns });
-                    return Ok(());
-                }
-                None => {
-                    self.turn_away(&peer, &Fault::Occupied);
-                    return Ok(());
-                }
-            },
-        };
-        self.seat(socket, peer, listener, berth)
-    }
-
-    /// Seats who waits, if the place is free now, or turns him away.
-    fn admit_waiting(&mut self) -> io::Result<()> {
-        let Some(waiting) = self.waiting.take() else { return Ok(()) };
-        let taken = self.listeners.get(waiting.listener).and_then(|listener| listener.taken.as_ref());
-        let Some(taken) = taken else { return Ok(()) }; // the server stops
-        match Berth::take(taken) {
-            Some(berth) => {
-                self.seat(waiting.socket, waiting.peer, waiting.listener, Some(berth))?;
-            }
-            None if self.now_ns < waiting.until_ns => self.waiting = Some(waiting),
-            None => self.turn_away(&waiting.peer, &Fault::Occupied),
-        }
-        Ok(())
-    }
-
-    fn turn_away(&mut self, peer: &str, fault: &Fault) {
-        self.summary.faults += 1;
-        self.hooks.on_fault(peer, fault);
-    }
-
-    fn seat(
-        &mut self,
-        socket: OwnedFd,
-        peer: String,
-        listener: usize,
-        berth: Option<Berth>,
-    ) -> io::Result<()> {
-        let max = self.desk.limits.connections_max;
-        if self.visitors() >= max {
-            self.turn_away(&peer, &Fault::TooManyConnections { max });
-            return Ok(()); // dropping the socket closes it
-        }
-        // It may have become larger since the last one came.
-        self.desk.export.size_bytes = self.volume.size_bytes();
-        let id = self.free_seat();
-        let listener = &self.listeners[listener];
-        let line = match listener.protocol {
-            Protocol::Nbd => {
-                let tls = listener.tls();
-                let encryption = if tls.is_some() { Encryption::Required } else { Encryption::Unavailable };
-                Line::Stream(Stream::new(Box::new(Connection::new(id, encryption)), tls))
-            }
-            #[cfg(feature = "vhost-user")]
-            Protocol::VhostUserBlk => {
-                let (epoll, token) = (Arc::clone(&self.epoll), token_of(id) | TOKEN_RING);
-                Line::Rings(Box::new(Guest::new(id, &socket, &self.desk.export, epoll, token)?))
-            }
-        };
-        self.summary.connections += 1;
-        self.sit_down(id, socket, peer, line, berth)
-    }
-
-    /// Seats a queue of a disk, and has the kernel give its requests.
-    #[cfg(feature = "ublk")]
-    fn seat_disk(&mut self, served: Served) -> io::Result<()> {
-        let (id, socket) = (self.free_seat(), served.queue.descriptor()?);
-        let peer = format!("/dev/ublkb{}, queue {}", served.queue.number(), served.queue.index());
-        let disk = Disk::begin(id, served).map_err(io::Error::other)?;
-        self.sit_down(id, socket, peer, Line::Disk(Box::new(disk)), None)
-    }
-
-    /// A place that nobody has, and who is going to have it.
-    fn free_seat(&mut self) -> ConnectionId {
-        let index = self.seats_free.pop().unwrap_or_else(|| {
-            self.seats.push(Seat::default());
-            u32::try_from(self.seats.len() - 1).expect("connections are bounded")
-        });
-        let seat = &mut self.seats[index as usize];
-        // Tokens of clients stay below the others.
-        seat.generation = seat.generation.wrapping_add(1) & (u32::MAX >> 2);
-        ConnectionId { index, generation: seat.generation }
-    }
-
-    fn sit_down(
-        &mut self,
-        id: ConnectionId,
-        socket: OwnedFd,
-        peer: String,
-        line: Line,
-        berth: Option<Berth>,
-    ) -> io::Result<()> {
-        let interest = epoll::EventFlags::IN;
-        add(&self.epoll, &socket, token_of(id), interest)?;
-        let (opened_ns, progress_ns) = (self.now_ns, self.now_ns);
-        let client = Client {
-            id,
-            socket,
-            peer,
-            line,
-            interest,
-            touched: false,
-            opened_ns,
-            progress_ns,
-            _berth: berth,
-        };
-        if client.has_rings() {
-            self.ringing.push(id);
-        }
-        self.clients.own += usize::from(client.is_own());
-        let seat = usize::try_from(id.index).expect("connections are bounded");
-        self.seats[seat].client = Some(Box::new(client));
-        self.clients.all += 1;
-        self.hooks.on_clients(self.visitors());
-        self.touch(id.index);
-        Ok(())
     }
 
     /// Those who have come from outside.
@@ -615,8 +486,14 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     fn tick(&mut self) -> io::Result<()> {
         self.next_tick_ns = self.now_ns.saturating_add(TICK_NS);
         if self.accept_paused_until_ns.is_some_and(|until_ns| self.now_ns >= until_ns) {
-            self.accept_paused_until_ns = None;
-            self.watch_listeners()?;
+            self.accept_paused_until_ns = match self.watch_listeners() {
+                Ok(()) => None,
+                Err(error) if is_shortage(&error) => Some(self.next_tick_ns),
+                Err(error) => return Err(error),
+            };
+        }
+        if self.extra.is_none() {
+            self.rewatch()?;
         }
         let limits = self.desk.limits;
         let slots_wanted = self.desk.next_waiting().is_some();

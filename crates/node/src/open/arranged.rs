@@ -25,8 +25,7 @@ pub fn arrange_any_candidates(candidates: &[Candidate]) -> Result<Found, Error> 
 
 /// Two paths lead to one member: one device that was named twice, or a copy.
 fn same_member(first: PathBuf, second: PathBuf, dev: DevIndex) -> Error {
-    let is_one =
-        device::identity(&first).is_ok_and(|one| device::identity(&second).is_ok_and(|two| one == two));
+    let is_one = device::share_bytes(&first, &second).unwrap_or(false);
     match is_one {
         true if first == second => Error::NamedTwice { path: first, also: String::new() },
         true => Error::NamedTwice { path: first, also: format!(", also as {}", second.display()) },

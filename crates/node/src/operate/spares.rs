@@ -2,7 +2,7 @@
 
 use super::{Operator, Pending, absolute};
 use crate::blank::{wipe_spare, write_spare};
-use crate::checks::{Caution, same_file};
+use crate::checks::{Caution, same_file, share_bytes};
 use crate::error::Error;
 use crate::grow::small_spares;
 use crate::open::{Spare, look_at, open_options};
@@ -73,9 +73,7 @@ impl Operator {
         let candidate = look_at(path)?;
         let already = self.view(running).check_spare(&candidate, caution)?;
         self.forget_gone(path);
-        if self.spares.iter().any(|held| same_file(&held.spare.path, path)) {
-            return Err(Refusal::SpareAlready { path: path.to_owned() }.into());
-        }
+        self.check_is_no_spare(path)?;
         // Locking refuses members of this array, too: they are locked by us.
         let mut lock = Members::open(&[Some(path.to_owned())], open_options(Access::Exclusive))?;
         if !already {
@@ -85,6 +83,14 @@ impl Operator {
         let spare = Spare { path: absolute(path), size_bytes: candidate.size_bytes };
         self.spares.push(HeldSpare { spare, lock });
         Ok(())
+    }
+
+    /// That a device shares no bytes with a spare.
+    pub(super) fn check_is_no_spare(&self, path: &Path) -> Result<(), Refusal> {
+        match self.spares.iter().any(|held| share_bytes(&held.spare.path, path)) {
+            true => Err(Refusal::SpareAlready { path: path.to_owned() }),
+            false => Ok(()),
+        }
     }
 
     /// Lets go of a spare that is not at its path any more: what is there now is another one.

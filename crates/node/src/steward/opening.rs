@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::notify::notify;
 use crate::ublk::{Attendant, News};
 use front::Flow;
+use std::time::Instant;
 
 /// Is told where clients find the volume.
 type Ready = Box<dyn FnOnce(&[String])>;
@@ -22,6 +23,8 @@ pub struct Opening {
 #[derive(Default)]
 pub(super) struct Doors {
     pub disk: Option<Attendant>,
+    /// Until when nobody is let in at the control socket.
+    pub deaf_until: Option<Instant>,
     opening: Option<Opening>,
 }
 

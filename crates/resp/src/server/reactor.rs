@@ -42,8 +42,8 @@ const HANDSHAKE_NS: u64 = 10_000_000_000;
 struct Reactor<'a, K, H> {
     epoll: OwnedFd,
     /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced
-    /// as a whole.
-    extra: OwnedFd,
+    /// as a whole; none while this process may open no more.
+    extra: Option<OwnedFd>,
     listening: Vec<Listening>,
     accept_paused_until_ns: Option<u64>,
     seats: Vec<Option<Box<Client>>>,
@@ -79,7 +79,7 @@ pub(super) fn run<K: Driven, H: Hooks<K>>(
     }
     let mut reactor = Reactor {
         epoll,
-        extra: create_epoll()?,
+        extra: None,
         listening,
         accept_paused_until_ns: None,
         seats: Vec::new(),
@@ -108,6 +108,12 @@ fn create_epoll() -> io::Result<OwnedFd> {
 
 fn add(epoll: &OwnedFd, fd: impl AsFd, token: u64, flags: epoll::EventFlags) -> io::Result<()> {
     Ok(epoll::add(epoll, fd, epoll::EventData::new_u64(token), flags)?)
+}
+
+/// Whether the system gives this process no more of something now, and may later.
+fn is_shortage(error: &io::Error) -> bool {
+    let found = Errno::from_io_error(error);
+    found.is_some_and(|found| matches!(found, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC))
 }
 
 fn token_of(id: ClientId) -> u64 {
@@ -170,6 +176,7 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         let timed =
             self.stop_by_ns.is_some()
                 || self.accept_paused_until_ns.is_some()
+                || self.extra.is_none()
                 || (limits.idle_timeout_ns.is_some() && self.desk.client_count() > 0)
                 || self.seats.iter().flatten().any(|client| {
                     client.is_handshaking() || client.interest.intersects(epoll::EventFlags::OUT)
@@ -197,7 +204,8 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         let mut ready = [const { None }; 16];
         let mut events = Vec::with_capacity(ready.len());
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match epoll::wait(&self.extra, spare_capacity(&mut events), Some(&now)) {
+        let Some(extra) = &self.extra else { return Ok(()) };
+        match epoll::wait(extra, spare_capacity(&mut events), Some(&now)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -225,8 +233,20 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         }
     }
 
+    /// Watches the caller's descriptors anew. If that cannot be now, clients are served all the same, and it
+    /// is tried again.
     fn rewatch(&mut self) -> io::Result<()> {
-        self.extra = create_epoll()?; // closing the old one takes it out of ours
+        self.extra = None; // closing the old one takes it out of ours
+        match self.watch_extra() {
+            Ok(extra) => self.extra = Some(extra),
+            Err(error) if is_shortage(&error) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn watch_extra(&self) -> io::Result<OwnedFd> {
+        let extra = create_epoll()?;
         let mut fds = Vec::new();
         self.hooks.extra_fds(&mut fds);
         for (fd, interest) in fds {
@@ -236,14 +256,19 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
                 Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
             };
             let token = u64::try_from(fd.as_raw_fd()).expect("file descriptors are not negative");
-            add(&self.extra, fd, token, flags)?;
+            add(&extra, fd, token, flags)?;
         }
-        add(&self.epoll, &self.extra, TOKEN_EXTRA, epoll::EventFlags::IN)
+        add(&self.epoll, &extra, TOKEN_EXTRA, epoll::EventFlags::IN)?;
+        Ok(extra)
     }
 
     fn watch_listening(&self) -> io::Result<()> {
         self.listening.iter().zip(0..).try_for_each(|(listening, index)| {
-            add(&self.epoll, listening, TOKEN_LISTENER - index, epoll::EventFlags::IN)
+            match add(&self.epoll, listening, TOKEN_LISTENER - index, epoll::EventFlags::IN) {
+                // From an attempt that got as far as this one.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                added => added,
+            }
         })
     }
 
@@ -258,7 +283,7 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         for _ in 0..ACCEPTS_PER_TURN {
             match self.listening[index].accept() {
                 Ok(Arrival { peer, allowed: false, .. }) => self.turn_away(&peer, &Fault::NotAllowed),
-                Ok(Arrival { socket, peer, .. }) => self.seat(socket, peer, index)?,
+                Ok(Arrival { socket, peer, .. }) => self.seat(socket, peer, index),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(_) => {
@@ -276,7 +301,7 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         self.hooks.on_fault(peer, fault);
     }
 
-    fn seat(&mut self, socket: OwnedFd, peer: String, listening: usize) -> io::Result<()> {
+    fn seat(&mut self, socket: OwnedFd, peer: String, listening: usize) {
         let tls = self.listening[listening].tls();
         let max = self.desk.limits.clients_max;
         if self.desk.client_count() >= max {
@@ -288,17 +313,20 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
                     SendFlags::NOSIGNAL,
                 );
             }
-            self.turn_away(&peer, &Fault::TooManyClients { max });
-            return Ok(()); // dropping the socket closes it
+            return self.turn_away(&peer, &Fault::TooManyClients { max }); // dropping the socket closes it
         }
         let index = self.seats_free.pop().unwrap_or_else(|| {
             self.seats.push(None);
             u32::try_from(self.seats.len() - 1).expect("clients are bounded")
         });
         let id = self.desk.welcome(index, peer.clone());
-        match Client::new(id, socket, peer.clone(), tls.as_ref(), self.desk.now_ns) {
+        let client = Client::new(id, socket, peer.clone(), tls.as_ref(), self.desk.now_ns);
+        let watched = client.and_then(|client| {
+            let added = add(&self.epoll, &client.socket, token_of(id), client.interest);
+            added.map(|()| client).map_err(Fault::Socket)
+        });
+        match watched {
             Ok(client) => {
-                add(&self.epoll, &client.socket, token_of(id), client.interest)?;
                 self.seats[place(index)] = Some(Box::new(client));
                 self.hooks.on_clients(self.desk.client_count());
             }
@@ -308,7 +336,6 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
                 self.turn_away(&peer, &fault);
             }
         }
-        Ok(())
     }
 
     fn touch(&mut self, index: u32) {
@@ -427,8 +454,14 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         let now_ns = self.desk.now_ns;
         self.next_tick_ns = now_ns.saturating_add(TICK_NS);
         if self.accept_paused_until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
-            self.accept_paused_until_ns = None;
-            self.watch_listening()?;
+            self.accept_paused_until_ns = match self.watch_listening() {
+                Ok(()) => None,
+                Err(error) if is_shortage(&error) => Some(self.next_tick_ns),
+                Err(error) => return Err(error),
+            };
+        }
+        if self.extra.is_none() {
+            self.rewatch()?;
         }
         let limits = self.desk.limits;
         for index in 0..self.seats.len() {

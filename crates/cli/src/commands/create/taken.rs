@@ -1,6 +1,6 @@
 //! What is on the devices that an array is to be made of, and would be overwritten.
 
-use device::identity;
+use device::{identity, share_bytes};
 use format::{METADATA_START_BYTES, MemberEntry, Role, Superblock};
 use lab::failure::Failure;
 use node::blank::unknown_content;
@@ -89,16 +89,16 @@ pub(super) fn look(paths: &[&PathBuf], force: bool) -> Result<Vec<Taken>, Failur
 
 fn refuse_twice(paths: &[&PathBuf]) -> Result<(), Failure> {
     let is_same = |one: &Path, other: &Path| {
-        let same = identity(one).ok().zip(identity(other).ok()).is_some_and(|(a, b)| a == b);
-        one == other || same || place_of(one) == place_of(other)
+        one == other || share_bytes(one, other).unwrap_or(false) || place_of(one) == place_of(other)
     };
     for (index, path) in paths.iter().enumerate() {
         if let Some(first) = paths[..index].iter().find(|first| is_same(first, path)) {
+            let are = if identity(first).ok() == identity(path).ok() { "are" } else { "lie on" };
             let (first, second) = (first.display(), path.display());
             let names = if first.to_string() == second.to_string() {
                 format!("{first}: given twice")
             } else {
-                format!("{first} and {second} are the same device")
+                format!("{first} and {second} {are} the same device")
             };
             return Err(Failure::new(format!("{names}; every member needs a device of its own")));
         }

@@ -145,6 +145,18 @@ impl Rig {
         server
     }
 
+    /// Runs `serve` or the like in a shell that does something first, until told to stop.
+    pub fn serve_after(&self, first: &str, args: &[&str]) -> Server {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{first} && exec \"$0\" \"$@\""), env!("CARGO_BIN_EXE_elastripe")]);
+        command.args(args).current_dir(self.dir.path());
+        command.env("ELASTRIPE_RUN_DIR", self.path("run")).env("ELASTRIPE_CONFIG_DIR", self.path("etc"));
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut server = Server { child: Some(child) };
+        server.await_ready();
+        server
+    }
+
     /// Serves the keys on members until told to stop.
     pub fn serve_keys(&self, members: &[&str], options: &[&str]) -> Server {
         let mut args = vec!["kv", "serve"];
