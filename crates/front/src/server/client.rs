@@ -199,10 +199,11 @@ impl Client {
             Line::Stream(stream) => stream.interest_wanted(),
             #[cfg(feature = "vhost-user")]
             Line::Rings(guest) => {
-                if guest.listens() {
-                    EventFlags::IN
-                } else {
-                    EventFlags::empty()
+                match (guest.listens(), guest.hears_half()) {
+                    (true, false) => EventFlags::IN,
+                    // It would be told of again and again.
+                    (true, true) => EventFlags::IN | EventFlags::ET,
+                    (false, _) => EventFlags::empty(),
                 }
             }
             #[cfg(feature = "ublk")]
