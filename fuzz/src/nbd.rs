@@ -48,7 +48,8 @@ impl Session {
             match wants {
                 Wants::Bytes => return Some(input.len()),
                 Wants::Slots | Wants::Room => {}
-            Wants::Encryption => panic!("nobody offered encryption"),
+                Wants::Turn => self.desk.begin_turn(),
+                Wants::Encryption => panic!("nobody offered encryption"),
                 Wants::Nothing => return None,
             }
         }

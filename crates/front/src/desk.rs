@@ -111,6 +111,8 @@ pub struct Desk {
     pub(crate) meter: Arc<Meter>,
     /// The time, kept by the reactor.
     pub(crate) now_ns: u64,
+    /// Turns of all clients so far.
+    pub(crate) turn: u64,
     /// Reused by block status.
     pub(crate) extents: Vec<(u64, bool)>,
     pub(crate) extents_short: Vec<(u32, bool)>,
@@ -154,6 +156,7 @@ impl Desk {
             counters: Counters::default(),
             meter: Arc::default(),
             now_ns: 0,
+            turn: 0,
             extents: Vec::new(),
             extents_short: Vec::new(),
             started_since_drive: false,
@@ -166,6 +169,11 @@ impl Desk {
             piece_slots_max,
             waiting: VecDeque::new(),
         }
+    }
+
+    /// All clients have had their turn.
+    pub fn begin_turn(&mut self) {
+        self.turn += 1;
     }
 
     /// What went through so far.

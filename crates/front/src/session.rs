@@ -19,6 +19,8 @@ pub enum Wants {
     Slots,
     /// That one of its requests finishes or some output is sent. Call [`Session::receive`] again then.
     Room,
+    /// That others have had their turn. Call [`Session::receive`] again in the next one.
+    Turn,
     /// That its output is sent and the connection encrypted, then [`Session::encrypted`].
     Encryption,
     /// Nothing: no more input is looked at.

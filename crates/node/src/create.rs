@@ -6,8 +6,9 @@ use crate::interrupt::Interrupt;
 use crate::interruptible::Interruptible;
 use crate::made::directory_of;
 use crate::open::open_options;
+use crate::read_back::ReadBack;
 use array::NewArray;
-use block::DeviceSet;
+use block::{DevIndex, DeviceSet};
 use device::{Access, Members, is_rotational};
 use format::ArrayConfig;
 use std::num::NonZero;
@@ -48,8 +49,8 @@ pub fn create<E: From<Error>>(
     array: &NewArray,
     confirm: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut devices = start(paths, &config, confirm)?;
-    Ok(array::create_shards(&mut devices, &config, array).map_err(Error::Create)?)
+    let devices = start(paths, &config, confirm)?;
+    Ok(write(devices, paths, &config, array)?)
 }
 
 /// The same, unless a signal comes before everything is written: then there is no array.
@@ -61,11 +62,25 @@ pub fn create_unless<E: From<Error>>(
     confirm: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
     let devices = start(paths, &config, confirm)?;
-    let created = array::create_shards(&mut Interruptible::new(devices, interrupt), &config, array);
+    let created = write(Interruptible::new(devices, interrupt), paths, &config, array);
     if created.is_err() {
         interrupt.check_creation()?;
     }
-    Ok(created.map_err(Error::Create)?)
+    Ok(created?)
+}
+
+/// Writes everything, and reads it again: an array that lacks a member, or whose member keeps nothing, is
+/// none that anybody wants.
+fn write(
+    devices: impl DeviceSet,
+    paths: &[PathBuf],
+    config: &ArrayConfig,
+    array: &NewArray,
+) -> Result<(), Error> {
+    let mut devices = ReadBack::new(devices);
+    array::create_shards(&mut devices, config, array).map_err(Error::Create)?;
+    let path = |dev: DevIndex| paths.get(dev.index()).cloned().unwrap_or_default();
+    devices.check().map_err(|(dev, why)| Error::NotKept { path: path(dev), why })
 }
 
 fn start<E: From<Error>>(
@@ -84,7 +99,103 @@ fn start<E: From<Error>>(
 
 #[cfg(test)]
 mod tests {
-    use super::shards_on;
+    #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+    use super::{shards_on, write};
+    use array::{CreateOptions, NewArray, plan_shards};
+    use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, Pool};
+    use device::MemorySet;
+    use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind};
+    use std::path::PathBuf;
+
+    const DEVICE_BYTES: u64 = 32 << 20;
+
+    /// What the third device does with writes.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    enum Fault {
+        None,
+        Forgets,
+        ForgetsFrom(u64),
+        Misplaces,
+        Refuses,
+    }
+
+    struct Faulty {
+        inner: MemorySet,
+        fault: Fault,
+    }
+
+    impl DeviceSet for Faulty {
+        fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
+            self.inner.submit(pool, ops);
+        }
+
+        fn poll(&mut self, pool: &mut Pool, completions: &mut Vec<Completion>) {
+            self.inner.poll(pool, completions);
+        }
+
+        fn wait(&mut self, timeout_ns: u64) {
+            self.inner.wait(timeout_ns);
+        }
+
+        fn size_bytes(&self, dev: DevIndex) -> u64 {
+            self.inner.size_bytes(dev)
+        }
+
+        fn read_now(&mut self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) -> Result<(), IoFault> {
+            self.inner.read_now(dev, offset_bytes, into)
+        }
+
+        fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
+            match self.fault {
+                _ if dev != DevIndex::new(2) => self.inner.write_now(dev, offset_bytes, from),
+                Fault::ForgetsFrom(first) if offset_bytes < first => {
+                    self.inner.write_now(dev, offset_bytes, from)
+                }
+                Fault::None => self.inner.write_now(dev, offset_bytes, from),
+                Fault::Forgets | Fault::ForgetsFrom(_) => Ok(()),
+                Fault::Misplaces => self.inner.write_now(DevIndex::new(1), offset_bytes, from),
+                Fault::Refuses => Err(IoFault::Device { errno: 5 }),
+            }
+        }
+
+        fn flush_now(&mut self, dev: DevIndex) -> Result<(), IoFault> {
+            self.inner.flush_now(dev)
+        }
+    }
+
+    #[test]
+    fn a_device_that_does_not_keep_what_is_written_is_named() {
+        let options = CreateOptions {
+            scheme: SchemeKind::Raid,
+            code: CodeKind::Cauchy,
+            layout: LayoutKind::Spread,
+            consistency: Consistency::Journal,
+            geometry: Geometry::new(2, 2, 4096).unwrap(),
+            reserve_permille: 100,
+            unit_rows: None,
+        };
+        let config = plan_shards(&options, DEVICE_BYTES, 0, 0, 2).unwrap();
+        let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(PathBuf::from).to_vec();
+        let array = NewArray { uuid: ArrayUuid::new([7; 16]), name: "a".into(), nonce: 3, created_unix_s: 1 };
+        let made = |fault| {
+            let devices = Faulty { inner: MemorySet::new(&[DEVICE_BYTES; 4]).unwrap(), fault };
+            write(devices, &paths, &config, &array).map_err(|error| error.to_string())
+        };
+        made(Fault::None).unwrap();
+        // Beyond the superblocks of the first shard: its checkpoint, or another shard.
+        let rest = Fault::ForgetsFrom(DEVICE_BYTES / 2);
+        for (fault, words) in [
+            (Fault::Forgets, "is not there"),
+            (rest, "is not there"),
+            (Fault::Misplaces, "is not there"),
+            (Fault::Refuses, "takes no writes: device error (errno 5)"),
+        ] {
+            let why = made(fault).unwrap_err();
+            assert!(why.contains(words), "{fault:?}: {why}");
+            assert!(why.starts_with("c: ") || fault == Fault::Misplaces, "{fault:?}: {why}");
+        }
+    }
 
     #[test]
     fn shards_follow_size_and_processors() {

@@ -4,6 +4,7 @@
 use crate::disk_error::DiskError;
 use crate::driver::DriverError;
 use crate::not_grown::NotGrown;
+use crate::read_back::NotKept;
 use crate::refusal::Refusal;
 use crate::search::Search;
 use crate::units::show_size;
@@ -87,6 +88,14 @@ pub enum Error {
     /// No layout, or nothing to write it on.
     #[error(transparent)]
     Create(#[from] CreateError),
+    /// A device does not hold what was written to it.
+    #[error("{}: {why}; there is no array, use another device", path.display())]
+    NotKept {
+        /// The device.
+        path: PathBuf,
+        /// What is the matter.
+        why: NotKept,
+    },
     /// The engine could not do what it was asked for.
     #[error(transparent)]
     Engine(#[from] EngineError),

@@ -44,6 +44,7 @@ pub mod output;
 mod pairing;
 pub mod placement;
 pub mod reactions;
+pub mod read_back;
 pub mod refusal;
 pub mod registry;
 pub mod reloading;

@@ -140,6 +140,22 @@ fn large_values_pass_while_others_are_served() {
 }
 
 #[test]
+fn half_a_command_holds_up_neither_others_nor_a_stop() {
+    let limits = Limits { stop_timeout_ns: 3_600_000_000_000, ..Limits::default() };
+    let mut server = Running::new(limits, Settings::default(), Vec::new());
+    let halves = ["P", "*2\r\n$3\r\nGE", "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1000000\r\nxxx"];
+    let mut slow: Vec<UnixStream> = halves.iter().map(|_| server.connect()).collect();
+    for (client, half) in slow.iter_mut().zip(halves) {
+        half.bytes().for_each(|byte| client.write_all(&[byte]).unwrap());
+    }
+    let mut other = server.connect();
+    other.write_all(b"SET a 1\r\n").unwrap();
+    expect(&mut other, "+OK\r\n");
+    assert_eq!(server.stop().abandoned, 0);
+    slow.iter_mut().for_each(|client| assert!(expect_end(client).is_empty()));
+}
+
+#[test]
 fn who_does_not_read_is_closed_and_named_in_the_log() {
     let limits = Limits { stall_timeout_ns: 300_000_000, ..Limits::default() };
     let mut server = Running::new(limits, Settings::default(), Vec::new());

@@ -113,6 +113,8 @@ pub struct Connection {
     pub(super) block_status: bool,
     pub(super) requests_open: usize,
     pub(super) slots_held: usize,
+    /// The turn in which it last looked what lies behind a range: it may once in each.
+    pub(super) looked_in: Option<u64>,
     pub(super) stopping: bool,
     pub(super) violation: Option<Violation>,
 }
@@ -136,6 +138,7 @@ impl Connection {
             block_status: false,
             requests_open: 0,
             slots_held: 0,
+            looked_in: None,
             stopping: false,
             violation: None,
         }

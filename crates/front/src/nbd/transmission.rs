@@ -10,6 +10,10 @@ use block::slab::Key;
 
 type Range = (u64, u32);
 
+/// Chunks that are looked at for one answer about extents: a millisecond or so, in which no other client is
+/// served.
+const EXTENT_CHUNKS_MAX: u64 = 1 << 16;
+
 impl Connection {
     pub(super) fn step_header(&mut self, input: &[u8], cx: &mut Context<'_>) -> Result<Step, Violation> {
         if self.stopping {
@@ -21,6 +25,9 @@ impl Connection {
         }
         let Some(header) = wire::request_header(input)? else { return Ok(Step::Stop(Wants::Bytes)) };
         let command = wire::Command::from_code(header.code);
+        if command == Some(wire::Command::BlockStatus) && self.looked_in == Some(cx.desk.turn) {
+            return Ok(Step::Stop(Wants::Turn));
+        }
         match command
             .ok_or(Errno::Inval)
             .and_then(|command| self.check(command, &header, cx).map(|()| command))
@@ -309,11 +316,17 @@ impl Connection {
     }
 
     fn extents(&mut self, request: &Request, count_max: usize, cx: &mut Context<'_>) {
+        self.looked_in = Some(cx.desk.turn);
+        let chunk_bytes = cx.desk.chunk_bytes();
         let (extents, short) = (&mut cx.desk.extents, &mut cx.desk.extents_short);
         extents.clear();
         short.clear();
-        cx.volume.allocated(request.offset_bytes, request.length_bytes.into(), extents);
-        let mut left = request.length_bytes;
+        // The client asks again for what it is not told of.
+        let chunk_bytes = u64::try_from(chunk_bytes).unwrap_or(u64::MAX);
+        let end = request.offset_bytes / chunk_bytes * chunk_bytes + EXTENT_CHUNKS_MAX * chunk_bytes;
+        let told = u64::from(request.length_bytes).min(end - request.offset_bytes);
+        cx.volume.allocated(request.offset_bytes, told, extents);
+        let mut left = u32::try_from(told).expect("not more than the length");
         for &(length, hole) in extents.iter() {
             let length = u32::try_from(length).unwrap_or(left).min(left);
             left -= length;

@@ -41,6 +41,9 @@ impl Drop for Berth {
     }
 }
 
+/// So many bytes are progress: who sends them one by one keeps others waiting as who sends none.
+const PROGRESS_BYTES: usize = 64 << 10;
+
 /// A client of the server.
 pub(super) struct Client {
     pub id: ConnectionId,
@@ -52,15 +55,34 @@ pub(super) struct Client {
     /// In the reactor's list of clients to look after this turn.
     pub touched: bool,
     pub opened_ns: u64,
-    /// When a byte was last moved or a request finished.
+    /// When enough bytes were last moved, or a request finished.
     pub progress_ns: u64,
+    /// Bytes moved since.
+    pub moved_bytes: usize,
     /// Where it has a place for itself.
     pub _berth: Option<Berth>,
 }
 
 impl Client {
+    /// It has got on.
+    pub(super) fn note_progress(&mut self, now_ns: u64) {
+        (self.progress_ns, self.moved_bytes) = (now_ns, 0);
+    }
+
+    /// Bytes have been moved.
+    pub(super) fn note_moved(&mut self, count_bytes: usize, now_ns: u64) {
+        self.moved_bytes += count_bytes;
+        if self.moved_bytes >= PROGRESS_BYTES {
+            self.note_progress(now_ns);
+        }
+    }
+
     /// Its socket is ready for something.
     pub(super) fn socket_ready(&mut self, flags: EventFlags, cx: &mut Context<'_>) -> Result<(), Fault> {
+        let now_ns = cx.desk.now_ns;
+        if !self.blocks_slots(cx.desk) {
+            self.note_progress(now_ns);
+        }
         let gone = flags.intersects(EventFlags::HUP | EventFlags::ERR);
         match &mut self.line {
             Line::Stream(stream) => {
@@ -69,8 +91,9 @@ impl Client {
                     return Err(Fault::Socket(std::io::ErrorKind::BrokenPipe.into()));
                 }
                 if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
-                    stream.fill(&self.socket, cx)?;
+                    let count = stream.fill(&self.socket, cx)?;
                     stream.pump(cx)?;
+                    self.note_moved(count, now_ns);
                 }
                 Ok(())
             }
@@ -98,23 +121,32 @@ impl Client {
         }
     }
 
-    /// Sends answers, and goes on with what waited for their being sent; whether anything moved.
-    pub(super) fn settle(&mut self, cx: &mut Context<'_>) -> Result<bool, Fault> {
+    /// Sends answers, and goes on with what waited for their being sent.
+    pub(super) fn settle(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         match &mut self.line {
             Line::Stream(stream) => {
-                let moved = stream.flush(&self.socket, cx)? > 0;
+                let moved = stream.flush(&self.socket, cx)?;
                 if stream.wants == Wants::Room {
                     stream.pump(cx)?;
                 }
-                Ok(moved)
+                self.note_moved(moved, cx.desk.now_ns);
+                Ok(())
             }
             #[cfg(feature = "vhost-user")]
-            Line::Rings(guest) => {
-                guest.tell()?;
-                Ok(false)
-            }
+            Line::Rings(guest) => guest.tell(),
             #[cfg(feature = "ublk")]
-            Line::Disk(disk) => disk.tell().map(|()| false),
+            Line::Disk(disk) => disk.tell(),
+        }
+    }
+
+    /// Whether it has more to do, and gave others their turn.
+    pub(super) fn wants_turn(&self) -> bool {
+        match &self.line {
+            Line::Stream(stream) => stream.wants == Wants::Turn,
+            #[cfg(feature = "vhost-user")]
+            Line::Rings(_) => false,
+            #[cfg(feature = "ublk")]
+            Line::Disk(_) => false,
         }
     }
 
@@ -199,10 +231,11 @@ impl Client {
             Line::Stream(stream) => stream.interest_wanted(),
             #[cfg(feature = "vhost-user")]
             Line::Rings(guest) => {
-                if guest.listens() {
-                    EventFlags::IN
-                } else {
-                    EventFlags::empty()
+                match (guest.listens(), guest.hears_half()) {
+                    (true, false) => EventFlags::IN,
+                    // It would be told of again and again.
+                    (true, true) => EventFlags::IN | EventFlags::ET,
+                    (false, _) => EventFlags::empty(),
                 }
             }
             #[cfg(feature = "ublk")]

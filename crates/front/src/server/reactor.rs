@@ -59,6 +59,15 @@ struct Waiting {
     until_ns: u64,
 }
 
+/// Who is to be looked after.
+#[derive(Default)]
+struct Agenda {
+    /// Seats of clients to which something has happened in this turn.
+    touched: Vec<u32>,
+    /// Clients that have more to do, and gave others their turn.
+    turns: Vec<ConnectionId>,
+}
+
 struct Reactor<'a, V, H> {
     epoll: Arc<OwnedFd>,
     /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced
@@ -72,7 +81,7 @@ struct Reactor<'a, V, H> {
     clients: Headcount,
     /// Seats of clients whose requests come without an event.
     ringing: Vec<ConnectionId>,
-    touched: Vec<u32>,
+    agenda: Agenda,
     desk: Desk,
     volume: &'a mut V,
     hooks: &'a mut H,
@@ -119,7 +128,7 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
         seats_free: Vec::new(),
         clients: Headcount::default(),
         ringing: Vec::new(),
-        touched: Vec::new(),
+        agenda: Agenda::default(),
         desk,
         volume,
         hooks,
@@ -170,6 +179,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             self.handle(event.data.u64(), event.flags)?;
         }
         self.events = events;
+        self.give_turns();
         self.look_into_rings();
         self.drive();
         self.settle();
@@ -186,6 +196,15 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     fn look_at_clock(&mut self) {
         self.now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.desk.now_ns = self.now_ns;
+    }
+
+    /// Those who gave others their turn have theirs.
+    fn give_turns(&mut self) {
+        self.desk.begin_turn();
+        for id in std::mem::take(&mut self.agenda.turns) {
+            self.with_client(id, |client, cx| client.pump(cx));
+            self.touch(id.index);
+        }
     }
 
     fn wait(&mut self) -> io::Result<()> {
@@ -205,7 +224,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     }
 
     fn timeout_ns(&self) -> Option<u64> {
-        if self.desk.started_since_drive {
+        if self.desk.started_since_drive || !self.agenda.turns.is_empty() {
             return Some(0);
         }
         let timed = self.stop_by_ns.is_some()
@@ -320,7 +339,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             && !client.touched
         {
             client.touched = true;
-            self.touched.push(index);
+            self.agenda.touched.push(index);
         }
     }
 
@@ -365,12 +384,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             return; // rings are looked into anyway
         }
         let id = ConnectionId { index, generation };
-        let now_ns = self.now_ns;
-        self.with_client(id, |client, cx| {
-            client.socket_ready(flags, cx)?;
-            client.progress_ns = now_ns;
-            Ok(())
-        });
+        self.with_client(id, |client, cx| client.socket_ready(flags, cx));
         if self.seats.get(index as usize).is_some() {
             self.touch(index);
         }
@@ -410,7 +424,12 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     /// Gives slots to those who wait, in their order, until the next one has to go on waiting.
     fn hand_out_slots(&mut self) {
         while let Some(id) = self.desk.next_waiting() {
-            self.with_client(id, |client, cx| client.pump(cx));
+            self.with_client(id, |client, cx| {
+                if !client.blocks_slots(cx.desk) {
+                    client.note_progress(cx.desk.now_ns); // it has waited for others
+                }
+                client.pump(cx)
+            });
             self.touch(id.index);
             if self.desk.next_waiting() == Some(id) {
                 break;
@@ -432,7 +451,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             match seat.client.as_mut().filter(|client| client.id == id) {
                 Some(client) => {
                     client.piece_done(tag, result, &mut cx);
-                    client.progress_ns = self.now_ns;
+                    client.note_progress(self.now_ns);
                     self.touch(id.index);
                 }
                 None => self.desk.orphan_done(self.volume, tag),
@@ -443,17 +462,14 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
 
     /// Sends answers, resumes clients that had no room, closes those that are through.
     fn settle(&mut self) {
-        let mut touched = std::mem::take(&mut self.touched);
+        let mut touched = std::mem::take(&mut self.agenda.touched);
         for index in touched.drain(..) {
             let Some(client) = &mut self.seats[index as usize].client else { continue };
             client.touched = false;
             let id = client.id;
-            let now_ns = self.now_ns;
             let mut finished = false;
             self.with_client(id, |client, cx| {
-                if client.settle(cx)? {
-                    client.progress_ns = now_ns;
-                }
+                client.settle(cx)?;
                 finished = client.is_finished();
                 Ok(())
             });
@@ -461,9 +477,18 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
                 self.close(id, None);
             } else {
                 self.update_interest(id);
+                self.note_turn(id);
             }
         }
-        self.touched = touched;
+        self.agenda.touched = touched;
+    }
+
+    fn note_turn(&mut self, id: ConnectionId) {
+        let seat = usize::try_from(id.index).ok().and_then(|index| self.seats.get(index));
+        let client = seat.and_then(|seat| seat.client.as_ref());
+        if client.is_some_and(|client| client.wants_turn()) && !self.agenda.turns.contains(&id) {
+            self.agenda.turns.push(id);
+        }
     }
 
     fn update_interest(&mut self, id: ConnectionId) {

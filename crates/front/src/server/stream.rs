@@ -58,27 +58,28 @@ impl Stream {
         Self { session, wants: Wants::Bytes, input, input_ended: false, tls, secured: None }
     }
 
-    /// Receives once, if the connection wants bytes.
-    pub(super) fn fill(&mut self, socket: &OwnedFd, cx: &mut Context<'_>) -> Result<(), Fault> {
+    /// Receives once, if the connection wants bytes; how many came.
+    pub(super) fn fill(&mut self, socket: &OwnedFd, cx: &mut Context<'_>) -> Result<usize, Fault> {
         if self.wants != Wants::Bytes || self.input_ended {
-            return Ok(());
+            return Ok(0);
         }
         if let Some(secured) = &mut self.secured {
             let (count, ended) = secured.receive(socket, self.input.room())?;
             self.input.filled.end += count;
             self.input_ended = ended;
-            return Ok(());
+            return Ok(count);
         }
         let direct = self.input.filled.is_empty()
             && self.session.payload_target(cx.desk).is_some_and(|t| t.length_bytes >= DIRECT_BYTES_MIN);
         let received = if direct { self.receive_direct(socket, cx) } else { self.receive_buffered(socket) };
         match received {
-            Ok(0) => self.input_ended = true,
-            Ok(_) => {}
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(error) => return Err(Fault::Socket(error.into())),
+            Ok(count) => {
+                self.input_ended = count == 0;
+                Ok(count)
+            }
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(error) => Err(Fault::Socket(error.into())),
         }
-        Ok(())
     }
 
     fn receive_buffered(&mut self, socket: &OwnedFd) -> Result<usize, Errno> {

@@ -3,7 +3,7 @@
 use super::memory::{Memory, REGIONS_MAX};
 use super::wire::{self, RINGS_MAX, feature, narrow, wide};
 use crate::export::Export;
-use rustix::event::epoll;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fs::OFlags;
 use std::fs::File;
 use std::io;
@@ -62,10 +62,14 @@ impl Ring {
 
     /// Tells the client that there are answers.
     pub fn call(&self) {
-        if let Some(call) = &self.call {
-            // It can only be full, and then the client is about to look.
+        let Some(call) = &self.call else { return };
+        // Who shares it may have changed that writing to it does not block.
+        let mut writable = [PollFd::new(call, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        if poll(&mut writable, Some(&now)) == Ok(1) {
             let _ = rustix::io::write(call, &1u64.to_ne_bytes());
         }
+        // Else it is full, and the client is about to look.
     }
 }
 

@@ -64,6 +64,8 @@ pub(crate) struct Guest {
     took: bool,
     /// A message waits until no request is open.
     message_waits: bool,
+    /// Part of a message is there.
+    hears_half: bool,
     has_spoken: bool,
     gone: bool,
     stopping: bool,
@@ -95,6 +97,7 @@ impl Guest {
             slots_held: 0,
             took: false,
             message_waits: false,
+            hears_half: false,
             has_spoken: false,
             gone: false,
             stopping: false,
@@ -125,6 +128,7 @@ impl Guest {
 
     /// The head of a message that is there as a whole. The library waits for the rest of one without end.
     fn message(&mut self, socket: &OwnedFd) -> Result<Option<[u8; HEAD_BYTES]>, Fault> {
+        self.hears_half = false;
         let mut head = [0; HEAD_BYTES];
         let length = match rustix::net::recv(socket, &mut head, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, 0)) => {
@@ -141,12 +145,15 @@ impl Guest {
             Err(error) => return Err(Fault::Socket(error.into())),
         };
         if length < HEAD_BYTES {
+            self.hears_half = true;
             return Ok(None);
         }
         let rest = channel::rest_bytes(&head);
         let here = rustix::io::ioctl_fionread(socket).map_err(|error| Fault::Socket(error.into()))?;
         // One that is too long is refused by its head.
-        Ok((rest > MESSAGE_REST_BYTES_MAX || here >= wide(HEAD_BYTES) + rest).then_some(head))
+        let is_whole = rest > MESSAGE_REST_BYTES_MAX || here >= wide(HEAD_BYTES) + rest;
+        self.hears_half = !is_whole;
+        Ok(is_whole.then_some(head))
     }
 
     fn handle_message(&mut self, socket: &OwnedFd) -> Result<(), Fault> {
@@ -538,6 +545,11 @@ impl Guest {
     /// Whether messages are to be looked at.
     pub fn listens(&self) -> bool {
         !self.message_waits
+    }
+
+    /// Whether only what comes is news: what is there of a message is not enough.
+    pub fn hears_half(&self) -> bool {
+        self.hears_half
     }
 
     /// Whether it has not said a word yet.

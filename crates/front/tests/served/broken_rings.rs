@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Where the memory is for the client, and for the disk.
@@ -107,13 +108,18 @@ impl Raw {
     /// All that is needed before the first request.
     fn begin(path: &Path) -> Self {
         let raw = Self::connect(path);
+        raw.prepare();
+        raw
+    }
+
+    fn prepare(&self) {
+        let raw = self;
         raw.say(SET_OWNER, &[], &[]);
         raw.say(SET_FEATURES, &[VERSION_1 | INDIRECT_DESCRIPTORS], &[]);
         raw.share_memory(MEMORY_BYTES);
         raw.set_ring(0, RING_SIZE.into(), USER + USED);
         raw.say(SET_VRING_CALL, &[0], &[raw.call.as_fd()]);
         raw.say(SET_VRING_KICK, &[0], &[raw.kick.as_fd()]);
-        raw
     }
 
     fn put(&self, at: u64, bytes: &[u8]) {
@@ -151,6 +157,11 @@ impl Raw {
     /// Waits for an answer: its status.
     fn status(&self) -> u8 {
         rustix::io::read(&self.call, &mut [0; 8]).unwrap_or_default();
+        self.status_unasked()
+    }
+
+    /// The same, asking nobody.
+    fn status_unasked(&self) -> u8 {
         let mut status = [0];
         for _ in 0..10_000 {
             self.memory.read_exact_at(&mut status, STATUS).unwrap();
@@ -352,6 +363,45 @@ fn half_a_message_keeps_nobody_waiting() {
         raw.await_end();
         after(&server, "handshake");
     }
+    server.stop();
+}
+
+#[test]
+fn half_a_message_is_not_looked_at_again_and_again() {
+    let server = server();
+    let raw = Raw::connect(&server.file("disk"));
+    raw.say(SET_OWNER, &[], &[]);
+    for half in [&[3, 0, 0, 0, 1][..], &[0, 0, 0, 0, 0, 0, 0], &[2, 0, 0, 0, 1, 0, 0, 0, 8, 0, 0, 0, 1]] {
+        (&raw.stream).write_all(half).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+        let before = server.turns.load(Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(200));
+        let turns = server.turns.load(Ordering::Relaxed) - before;
+        assert!(turns < 20, "the server looked {turns} times at a client that said nothing new");
+    }
+    drop(raw);
+    server.stop();
+}
+
+#[test]
+fn a_client_that_never_takes_its_calls_keeps_nobody_waiting() {
+    let server = server();
+    let mut raw = Raw::connect(&server.file("disk"));
+    // As full as a counter can be; and whoever has the descriptor decides whether writing to it blocks.
+    rustix::io::write(&raw.call, &(u64::MAX - 1).to_ne_bytes()).unwrap();
+    raw.prepare();
+    raw.request(1, 8, 512);
+    raw.offer(0);
+    assert_eq!(raw.status_unasked(), 0);
+    raw.request(1, 16, 512);
+    let flags = rustix::fs::fcntl_getfl(&raw.call).unwrap();
+    rustix::fs::fcntl_setfl(&raw.call, flags - rustix::fs::OFlags::NONBLOCK).unwrap();
+    raw.offer(0);
+    let mut greeting = [0; 18];
+    let mut other = UnixStream::connect(&server.socket).unwrap();
+    other.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    other.read_exact(&mut greeting).unwrap();
+    assert_eq!(raw.status_unasked(), 0);
     server.stop();
 }
 

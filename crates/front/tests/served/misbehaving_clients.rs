@@ -1,12 +1,18 @@
 //! Clients that break the protocol, stall or flood lose their connection; the others do not notice.
 
 use crate::common::{Running, TestClient, noise};
-use front::Limits;
+use block::{Pool, Slot};
 use front::memory::MemoryVolume;
-use front::nbd::wire::Command;
+use front::nbd::wire::{self, Command, RequestHeader, option};
+use front::{Done, Limits, Volume, VolumeRequest};
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -81,6 +87,145 @@ fn a_client_that_sits_on_slots_is_cut_off_when_others_wait() {
         let _ = client.0.shutdown(Shutdown::Write);
         wait_for_close(&mut client.0);
     });
+    server.stop();
+}
+
+#[test]
+fn a_client_that_sends_byte_by_byte_is_cut_off_when_others_wait() {
+    let server = start(Limits { stall_timeout_ns: SECOND_NS / 5, ..Limits::default() });
+    let is_over = Arc::new(AtomicBool::new(false));
+    let trickling: Vec<_> = (0..4)
+        .map(|_| {
+            let mut client = TestClient::connect(&server.socket);
+            client.send(Command::Write, 1, 0, 1 << 20, &[0; 512]);
+            let is_over = is_over.clone();
+            std::thread::spawn(move || {
+                while !is_over.load(Ordering::Relaxed) && client.0.write_all(&[0]).is_ok() {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+            })
+        })
+        .collect();
+    let mut good = TestClient::connect(&server.socket);
+    good.0.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let data = noise(1, 1 << 20);
+    good.write(1 << 20, &data);
+    assert!(good.read(1 << 20, 1 << 20) == data);
+    is_over.store(true, Ordering::Relaxed);
+    trickling.into_iter().for_each(|client| client.join().unwrap());
+    server.stop();
+}
+
+#[test]
+fn a_stop_does_not_wait_for_the_rest_of_a_message() {
+    let limits = Limits { stop_timeout_ns: 600 * SECOND_NS, ..Limits::default() };
+    let server = start(limits);
+    let mut halves: Vec<UnixStream> = Vec::new();
+    // In the middle of an option, of a head and of a payload.
+    let mut haggling = UnixStream::connect(&server.socket).unwrap();
+    haggling.read_exact(&mut [0; 18]).unwrap();
+    haggling.write_all(&[0, 0, 0, 3, b'I', b'H']).unwrap();
+    halves.push(haggling);
+    let mut head = TestClient::connect(&server.socket);
+    head.0.write_all(&[0x25, 0x60, 0x95]).unwrap();
+    halves.push(head.0);
+    let mut payload = TestClient::connect(&server.socket);
+    payload.send(Command::Write, 1, 0, 1 << 20, &[0; 512]);
+    halves.push(payload.0);
+    TestClient::connect(&server.socket).write(0, &[1; 512]);
+    let (summary, _) = server.stop();
+    assert_eq!(summary.abandoned, 0);
+    halves.iter_mut().for_each(wait_for_close);
+}
+
+/// Says of every chunk whether it is stored, which takes a while.
+struct Vast {
+    memory: MemoryVolume,
+    asked: Arc<AtomicU64>,
+    /// The longest range that was asked about.
+    longest: Arc<AtomicU64>,
+}
+
+impl Volume for Vast {
+    fn size_bytes(&self) -> u64 {
+        1 << 40
+    }
+    fn chunk_bytes(&self) -> usize {
+        self.memory.chunk_bytes()
+    }
+    fn untorn_bytes(&self) -> u64 {
+        0
+    }
+    fn read_only(&self) -> bool {
+        false
+    }
+    fn pool(&mut self) -> &mut Pool {
+        self.memory.pool()
+    }
+    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
+        self.memory.start(tag, request, slots);
+    }
+    fn drive(&mut self, done: &mut Vec<Done>) {
+        self.memory.drive(done);
+    }
+    fn idle_for(&self) -> Option<u64> {
+        self.memory.idle_for()
+    }
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    fn allocated(&self, _: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.longest.fetch_max(length_bytes, Ordering::Relaxed);
+        std::thread::sleep(Duration::from_millis(1));
+        out.push((length_bytes, true));
+    }
+}
+
+/// A client that may ask what is stored.
+fn who_asks(socket: &Path) -> UnixStream {
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let mut hello = 3u32.to_be_bytes().to_vec();
+    let word = |number: u32| number.to_be_bytes().to_vec();
+    let context = [word(3), b"vol".to_vec(), word(1), word(15), b"base:allocation".to_vec()].concat();
+    wire::put_option(&mut hello, option::STRUCTURED_REPLY, &[]);
+    wire::put_option(&mut hello, option::SET_META_CONTEXT, &context);
+    wire::put_option(&mut hello, option::EXPORT_NAME, b"vol");
+    stream.write_all(&hello).unwrap();
+    // The greeting; done; the context, and done; the export.
+    stream.read_exact(&mut [0; 18 + 20 + (20 + 4 + 15) + 20 + 10]).unwrap();
+    stream
+}
+
+#[test]
+fn questions_about_the_whole_volume_let_others_have_their_turn() {
+    const QUESTIONS: u64 = 4000;
+    let (asked, longest) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let memory = MemoryVolume::new(4 << 20, 4096, 64);
+    let vast = Vast { memory, asked: asked.clone(), longest: longest.clone() };
+    let server = Running::start(vast, Limits::default());
+    let mut curious = who_asks(&server.socket);
+    let mut questions = Vec::new();
+    let code = Command::BlockStatus.code();
+    for cookie in 0..QUESTIONS {
+        let offset_bytes = (cookie % 256) << 32;
+        let head = RequestHeader { flags: 0, code, cookie, offset_bytes, length_bytes: 0xffff_0000 };
+        wire::put_request(&mut questions, &head);
+    }
+    curious.write_all(&questions).unwrap();
+    let mut good = TestClient::connect(&server.socket);
+    (0..10).for_each(|round| good.write(round << 12, &[7; 4096]));
+    let so_far = asked.load(Ordering::Relaxed);
+    assert!(so_far < QUESTIONS, "another client was served after {so_far} questions only");
+    assert!(longest.load(Ordering::Relaxed) <= 65536 * 4096, "so much at once holds up others");
+    // Each is answered, for a part of what it asks about.
+    let mut answer = [0; 20 + 4 + 8];
+    for cookie in 0..3u64 {
+        curious.read_exact(&mut answer).unwrap();
+        assert_eq!(answer[8..16], cookie.to_be_bytes());
+        assert_eq!(answer[24..28], (65536u32 * 4096).to_be_bytes());
+    }
+    drop((curious, good));
     server.stop();
 }
 

@@ -162,6 +162,7 @@ impl World {
             peer.connection.payload_received(count, cx);
             progress |= count > 0;
         }
+        cx.desk.begin_turn();
         match peer.connection.receive(&peer.input[peer.used..peer.arrived], cx) {
             Ok((used, wants)) => {
                 progress |= used > 0 || wants != peer.wants;

@@ -176,6 +176,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             touched: false,
             opened_ns,
             progress_ns,
+            moved_bytes: 0,
             _berth: berth,
         };
         if client.has_rings() {

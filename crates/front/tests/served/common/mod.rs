@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -40,9 +40,15 @@ impl Drop for TempDir {
 pub struct TestHooks {
     stop: UnixStream,
     faults: Arc<Mutex<Vec<String>>>,
+    turns: Arc<AtomicU64>,
 }
 
 impl<V: Volume> Hooks<V> for TestHooks {
+    fn on_turn(&mut self, _: &mut V) -> Flow {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+        Flow::Continue
+    }
+
     fn extra_fds<'a>(&'a self, out: &mut Vec<(BorrowedFd<'a>, Interest)>) {
         out.push((self.stop.as_fd(), Interest::Read));
     }
@@ -63,6 +69,9 @@ pub struct Running<V> {
     pub directory: TempDir,
     pub tcp: std::net::SocketAddr,
     pub faults: Arc<Mutex<Vec<String>>>,
+    /// How often the server has looked what there is to do.
+    #[cfg_attr(not(feature = "vhost-user"), expect(dead_code, reason = "only rings can be half heard"))]
+    pub turns: Arc<AtomicU64>,
     stop: UnixStream,
     thread: JoinHandle<(Result<Summary, ServerError>, V)>,
 }
@@ -84,9 +93,10 @@ impl<V: Volume + Send + 'static> Running<V> {
         let tcp = server.listen_tcp(Protocol::Nbd, "127.0.0.1:0", Guard::default()).unwrap();
         let (stop, stopped) = UnixStream::pair().unwrap();
         let faults = Arc::new(Mutex::new(Vec::new()));
-        let mut hooks = TestHooks { stop: stopped, faults: faults.clone() };
+        let turns = Arc::new(AtomicU64::new(0));
+        let mut hooks = TestHooks { stop: stopped, faults: faults.clone(), turns: turns.clone() };
         let thread = std::thread::spawn(move || (server.run(&mut volume, &mut hooks), volume));
-        Self { socket, directory, tcp, faults, stop, thread }
+        Self { socket, directory, tcp, faults, turns, stop, thread }
     }
 
     pub fn ask_to_stop(&mut self) {
