@@ -123,10 +123,11 @@ impl Sight {
 /// Whether a path that could not be taken for a member may be one: its superblocks are damaged, or it could
 /// not be read. A drive without a medium holds nothing.
 pub fn may_be_member(failure: &Error) -> bool {
-    let source = match failure {
-        Error::NoMember(NoMember::Damaged { .. }) => return true,
-        Error::Device(OpenError::Io { source, .. }) | Error::At { source, .. } => source,
-        _ => return false,
+    if let Error::NoMember(NoMember::Damaged { .. }) = failure {
+        return true;
+    }
+    let (Error::Device(OpenError::Io { source, .. }) | Error::At { source, .. }) = failure else {
+        return false;
     };
     let is_empty =
         [Errno::NXIO, Errno::NOMEDIUM, Errno::NOENT].map(Some).contains(&Errno::from_io_error(source));
