@@ -53,6 +53,7 @@ fn steady_state_allocates_nothing() {
         let mut used = 0;
         while used < input.len() || desk.requests_open() > 0 || !connection.output().is_empty() {
             let cx = &mut Context { volume: &mut volume, desk: &mut desk };
+            cx.desk.begin_turn();
             used += connection.receive(&input[used..], cx).unwrap().0;
             cx.volume.drive(&mut done);
             for finished in done.drain(..) {

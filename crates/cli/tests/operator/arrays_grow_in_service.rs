@@ -371,8 +371,8 @@ fn an_array_that_finds_no_room_to_grow_is_served_on() {
     // But for a few blocks all room is taken.
     let mut filler = std::fs::File::create(rig.path("small/filler")).unwrap();
     while filler.write_all(&[1; 64 << 10]).is_ok() {}
-    // Not enough to stop it in order, then enough for that, but neither to grow nor to be as it was: nothing is
-    // written where the new regions hold nothing yet, so it takes a checkpoint to have too little.
+    // Not enough to stop it in order, then enough for that, but neither to grow nor to be as it was. Nothing
+    // is written where the new regions hold nothing yet, so it takes a checkpoint to have too little.
     rig.on("grow", &["d0"], &[]).refused(&["no room where data1 lies"]);
     filler.set_len(filler.metadata().unwrap().len() - (12 << 10)).unwrap();
     until("it has room for what waited", || rig.status(&["d0"])["state"] == "healthy");
