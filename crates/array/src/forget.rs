@@ -34,33 +34,39 @@ pub(crate) fn forget_believed(
     if dev.index() >= config.geometry.device_count() {
         return Ok(());
     }
-    let mut found = Vec::new();
+    let mut eraser = Eraser { devices, dev, found: Vec::new(), reads: true };
     for area in 0..2 {
-        forget_blocks(devices, dev, 1, &|block| config.full_offset(area, block), &mut found)?;
+        eraser.erase(1, |block| config.full_offset(area, block))?;
     }
-    let of_changes = |block| config.incremental_offset(block);
-    forget_blocks(devices, dev, config.incremental_blocks, &of_changes, &mut found)?;
-    forget_blocks(devices, dev, config.journal_blocks, &|block| config.journal_offset(block), &mut found)
+    eraser.erase(config.incremental_blocks, |block| config.incremental_offset(block))?;
+    eraser.erase(config.journal_blocks, |block| config.journal_offset(block))
 }
 
-/// Overwrites `blocks` neighbouring blocks that lie where `offset_of` says; a device that was never used is
-/// left as it is. `found` is room.
-fn forget_blocks(
-    devices: &mut dyn DeviceSet,
+/// Overwrites blocks with zeros.
+struct Eraser<'a> {
+    devices: &'a mut dyn DeviceSet,
     dev: DevIndex,
-    blocks: u32,
-    offset_of: &dyn Fn(u32) -> u64,
-    found: &mut Vec<u8>,
-) -> Result<(), IoFault> {
-    for first in (0..blocks).step_by(PIECE_BLOCKS) {
-        let count = usize::try_from(blocks - first).unwrap_or(PIECE_BLOCKS).min(PIECE_BLOCKS);
-        found.clear();
-        found.resize(count * META_BYTES, 0);
-        let read = devices.read_now(dev, offset_of(first), found);
-        if read.is_err() || found.iter().any(|&byte| byte != 0) {
-            found.fill(0);
-            devices.write_now(dev, offset_of(first), found)?;
+    /// What some blocks hold.
+    found: Vec<u8>,
+    /// It is looked first what is there: a device that was never used is left as it is. Not any more when
+    /// something could not be read, for each further attempt may take as long.
+    reads: bool,
+}
+
+impl Eraser<'_> {
+    /// Overwrites so many neighbouring blocks, which lie where `offset_of` says.
+    fn erase(&mut self, blocks: u32, offset_of: impl Fn(u32) -> u64) -> Result<(), IoFault> {
+        let Self { devices, dev, found, reads } = self;
+        for first in (0..blocks).step_by(PIECE_BLOCKS) {
+            let count = usize::try_from(blocks - first).unwrap_or(PIECE_BLOCKS).min(PIECE_BLOCKS);
+            found.clear();
+            found.resize(count * META_BYTES, 0);
+            *reads = *reads && devices.read_now(*dev, offset_of(first), found).is_ok();
+            if !*reads || found.iter().any(|&byte| byte != 0) {
+                found.fill(0);
+                devices.write_now(*dev, offset_of(first), found)?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -344,6 +344,7 @@ impl Store {
     /// After a failed write nothing is trusted to be written: the store only reads from now on.
     fn fail(&mut self) {
         self.course = Course::Failed;
+        self.compaction.give_up();
         let unanswered = self.cycles.give_up();
         self.work.told.extend(unanswered.into_iter().map(|tag| Told { tag, answer: Err(Refused::ReadOnly) }));
     }

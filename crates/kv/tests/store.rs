@@ -124,6 +124,34 @@ fn what_is_added_to_lives_as_long_and_conditions_are_looked_at_in_the_same_step(
     assert_eq!((rig.get("k"), rig.ask(Ask::Count)), (None, Ok(Answer::Count(0))));
 }
 
+/// What ends while it is read is gone: nothing is added to it, put behind it, or said of it.
+#[test]
+fn a_value_whose_time_is_up_while_it_is_read_does_not_come_back() {
+    let lock = |old| {
+        let (value, lifetime) = (Value::new(b"mine"), Lifetime::Forever);
+        Ask::Set { key: bytes("k"), value, when: When::IfAbsent, lifetime, old }
+    };
+    let tail = Value::new(b"c");
+    for (ask, told, left) in [
+        (Ask::Add { key: bytes("k"), by: 1 }, Answer::Sum(1), &b"1"[..]),
+        (Ask::Append { key: bytes("k"), tail }, Answer::Length(1), b"c"),
+        (lock(Old::Wanted), Answer::Set { stored: true, old: None }, b"mine"),
+    ] {
+        let mut rig = Rig::new(4 << 20, 64 << 10);
+        assert_eq!(rig.set("k", b"5"), STORED);
+        rig.ask(Ask::Live { key: bytes("k"), lifetime: Lifetime::UntilMs(1001) }).unwrap();
+        rig.ask(Ask::Flush).unwrap();
+        rig.reopen();
+        // Where it is, is known from now on, and its value is not.
+        rig.ask(Ask::Describe { key: bytes("k") }).unwrap();
+        rig.passes_ms = 1;
+        assert_eq!(rig.ask(ask), Ok(told));
+        assert!(rig.now_ms > 1000, "it was read");
+        rig.passes_ms = 0;
+        assert_eq!(rig.get("k").as_deref(), Some(left));
+    }
+}
+
 #[test]
 fn a_large_value_is_read_in_pieces_and_whole() {
     let mut rig = Rig::new(64 << 20, 1 << 20);

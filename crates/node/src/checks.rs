@@ -88,6 +88,8 @@ pub struct View {
     /// The assembly that the array is in, and who is who to its first shard.
     assembly: (Epoch, u64),
     entries: Vec<MemberEntry>,
+    /// In which assembly each member left that is away, as far as that is known.
+    left: Vec<Option<(Epoch, u64)>>,
     /// Where the members are.
     paths: Vec<Option<PathBuf>>,
     /// Members in service whose path was not given: the array is started without them.
@@ -107,6 +109,7 @@ impl View {
             serials: engine.health().members().iter().map(|member| member.serial).collect(),
             assembly: (engine.journal().epoch(), engine.journal().nonce()),
             entries: engine.health().entries(),
+            left: running.members().map(|dev| engine.left_in(dev)).collect(),
             paths: paths.to_vec(),
             unnamed: Vec::new(),
             accepts_writes: running.accepts_writes(),
@@ -123,6 +126,7 @@ impl View {
             serials: found.arrangement.members.iter().map(|entry| entry.serial).collect(),
             assembly: (superblock.epoch, superblock.nonce),
             entries: superblock.members.clone(),
+            left: vec![None; found.paths.len()],
             paths: found.paths.clone(),
             unnamed: found.unnamed(),
             accepts_writes: true,
@@ -335,7 +339,8 @@ impl View {
 
     /// Whether a device was in service in another course of this array.
     fn is_apart(&self, superblock: &Superblock) -> bool {
-        went_on_apart(superblock, self.assembly, &self.entries)
+        let left = self.left.get(superblock.dev.index()).copied().flatten();
+        went_on_apart(superblock, self.assembly, &self.entries, left)
     }
 
     /// Bytes that the holder of a place needs.

@@ -2,10 +2,10 @@
 //! unasked.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use array::{CreateOptions, EngineOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_shards};
+use array::{CreateOptions, EngineOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_shards, went_on_apart};
 use block::{DevIndex, Geometry};
 use device::{Existing, create_file};
-use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
+use format::{CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
 use node::checks::{Caution, Consent, Manner, View};
 use node::driver::DriverOptions;
 use node::error::Error;
@@ -93,4 +93,32 @@ fn halves_that_went_on_by_themselves_are_told_apart() {
         go_on(&b);
     }
     assert_eq!(discover(&both).unwrap().diverged, [a]);
+}
+
+/// The array that asks has replaced its own half since, so that nothing in the other's superblock is of a
+/// device that it has: it knows in which assembly the other one left.
+#[test]
+fn a_half_that_went_on_is_told_apart_by_where_it_left() {
+    let directory = tempfile::tempdir().unwrap();
+    let [a, b] = mirror(directory.path());
+    let both = [a.clone(), b.clone()];
+    running(&both).stop().unwrap();
+    go_on(&a);
+    go_on(&b);
+    go_on(&a);
+    go_on(&a);
+    let array = running(std::slice::from_ref(&a));
+    let engine = array.lead();
+    let assembly = (engine.journal().epoch(), engine.journal().nonce());
+    let mut entries = engine.health().entries();
+    entries[0].serial += 1000; // it has another device
+    let left = engine.left_in(DevIndex::new(1));
+    assert!(left.is_some());
+    let found = discover(std::slice::from_ref(&b)).unwrap();
+    assert!(!went_on_apart(found.superblock(), assembly, &entries, None));
+    assert!(went_on_apart(found.superblock(), assembly, &entries, left));
+    // One that left, and nothing else, is what its array knows it as.
+    let who_left = left.map(|(epoch, nonce)| Superblock { epoch, nonce, ..found.superblock().clone() });
+    assert!(!went_on_apart(&who_left.unwrap(), assembly, &entries, left));
+    array.stop().unwrap();
 }

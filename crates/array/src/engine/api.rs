@@ -11,7 +11,7 @@ use crate::image::CheckpointPlace;
 use crate::journal::Journal;
 use crate::scheme::Scheme;
 use crate::store::Store;
-use block::{DevIndex, DeviceOp, Durability, Pool, Seq, Slot, StripeId};
+use block::{DevIndex, DeviceOp, Durability, Epoch, Pool, Seq, Slot, StripeId};
 use format::{CheckpointKind, MemberState, ScrubRecord, Superblock};
 
 /// Requests. Each has a tag of the caller's, and one [`Done`] with that tag is its answer.
@@ -123,6 +123,11 @@ impl Engine {
     /// Why [`Engine::online`] would refuse a device, but for what has not ended on it.
     pub fn why_not_online(&self, dev: DevIndex, superblock: &Superblock) -> Option<crate::NotBack> {
         self.core.why_not_back(dev, superblock)
+    }
+
+    /// The assembly, its epoch and nonce, in which a member left that is away, if that is known.
+    pub fn left_in(&self, dev: DevIndex) -> Option<(Epoch, u64)> {
+        self.core.health.away(dev)?.left.map(|point| (point.epoch, point.nonce))
     }
 
     /// Continues the rebuild of members that were being rebuilt when the array was last stopped.

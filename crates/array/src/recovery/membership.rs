@@ -83,14 +83,24 @@ fn is_in_service(entry: &MemberEntry) -> bool {
 /// Whether a device was in service in another course of the array than the one that is in this assembly, and
 /// has these members: copies of an array were started one by one, or each half of a mirror was. Nobody knows
 /// it of one that is an assembly behind, and says of no member that it failed.
-pub fn went_on_apart(other: &Superblock, assembly: (Epoch, u64), members: &[MemberEntry]) -> bool {
-    let (epoch, nonce) = assembly;
+///
+/// `left`: where the member left in whose place it is, if that is away and it is known. The device that left
+/// has been in no assembly since, and tells by that even if the others have been replaced.
+pub fn went_on_apart(
+    other: &Superblock,
+    assembly: (Epoch, u64),
+    members: &[MemberEntry],
+    left: Option<(Epoch, u64)>,
+) -> bool {
+    let is_behind = |(epoch, nonce)| other.epoch > epoch || (other.epoch == epoch && other.nonce != nonce);
+    let is_who_left = members.get(other.dev.index()).is_some_and(|entry| entry.serial == other.serial);
     // Who failed comes back under another serial number.
     let has_failed_there = |(own, its): (&MemberEntry, &MemberEntry)| {
         own.serial == its.serial && is_in_service(own) && its.state == MemberState::Failed
     };
-    let is_later = other.epoch > epoch || (other.epoch == epoch && other.nonce != nonce);
-    is_later || members.iter().zip(&other.members).any(has_failed_there)
+    is_behind(assembly)
+        || (is_who_left && left.is_some_and(is_behind))
+        || members.iter().zip(&other.members).any(has_failed_there)
 }
 
 /// Whether a member that is in service cannot have this superblock: whoever is, has every round but the last.
@@ -138,7 +148,7 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
     let (mut faults, mut rebuilt) = (vec![FaultRecord::default(); count], vec![0; count]);
     let (mut stale, mut lagging) = (Vec::new(), Vec::new());
     let assembly = (newest.epoch, newest.nonce);
-    let is_apart = |index: &usize| went_on_apart(&found[*index], assembly, &newest.members);
+    let is_apart = |index: &usize| went_on_apart(&found[*index], assembly, &newest.members, None);
     let diverged = (0..found.len()).filter(is_apart).collect();
     for (index, superblock) in found.iter().enumerate() {
         let dev = superblock.dev.index();

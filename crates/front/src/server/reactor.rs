@@ -316,13 +316,18 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     }
 
     fn watch_listeners(&self) -> io::Result<()> {
-        self.listeners.iter().zip(0..).try_for_each(|(listener, index)| {
+        let watched = self.listeners.iter().zip(0..).try_for_each(|(listener, index)| {
             match add(&self.epoll, listener, TOKEN_LISTENER - index, epoll::EventFlags::IN) {
                 // From an attempt that got as far as this one.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
                 added => added,
             }
-        })
+        });
+        if watched.is_err() {
+            // Whoever comes to some of them would be reported again and again, and not be accepted.
+            self.listeners.iter().for_each(|listener| drop(epoll::delete(&self.epoll, listener)));
+        }
+        watched
     }
 
     fn unwatch_listeners(&self) -> io::Result<()> {

@@ -91,6 +91,10 @@ impl Store {
     /// Does what was asked, now that what is there is known.
     pub(super) fn execute(&mut self, id: u32, mut operation: Box<Operation>) {
         let there = operation.current.filter(|meta| self.is_there(meta));
+        if there.is_none() {
+            // Its time was up while it was read.
+            operation.loaded = None;
+        }
         if let Err(refused) = compose(&mut operation, there) {
             return self.refuse(id, &operation, refused);
         }

@@ -214,6 +214,7 @@ impl Store {
     fn give_up_victim(&mut self, slot: usize) {
         self.figures.damaged_count += u64::from(!self.slots.get(slot).has_failed());
         self.slots.stick(slot, self.marks.now_ms);
+        self.compaction.look_at_ms = 0;
         self.compaction.give_up();
     }
 
@@ -343,7 +344,7 @@ impl Store {
                 Some(head.kind) == entry.kind && head.taken_bytes() == entry.taken_bytes()
             });
         let Some((head, key, value)) = verified else {
-            self.figures.damaged_count += 1;
+            self.figures.damaged_count += u64::from(!self.slots.get(victim.slot).has_failed());
             self.slots.stick(victim.slot, self.marks.now_ms);
             return Ok(());
         };

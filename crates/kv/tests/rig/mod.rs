@@ -79,6 +79,8 @@ pub struct Rig {
     pub store: Store,
     pub options: Options,
     pub now_ms: u64,
+    /// Time that passes while requests are carried out.
+    pub passes_ms: u64,
 }
 
 impl Rig {
@@ -89,7 +91,7 @@ impl Rig {
         create(&mut memory, &Create { shape, uuid: [7; 16], secret: Secret([1, 2]) }).unwrap();
         let options = Options { cache_keys: 100, ..Options::default() };
         let store = open(&mut memory, volume_bytes, options).unwrap();
-        Self { memory, store, options, now_ms: 1000 }
+        Self { memory, store, options, now_ms: 1000, passes_ms: 0 }
     }
 
     pub fn ask_all(&mut self, asks: Vec<Ask>) -> Vec<Result<Answer, Refused>> {
@@ -106,6 +108,7 @@ impl Rig {
             while let Some(issued) = self.store.next_request() {
                 let ended = self.memory.end(issued);
                 self.store.ended(ended);
+                self.now_ms += self.passes_ms;
             }
         }
         all.sort_by_key(|told| told.tag);

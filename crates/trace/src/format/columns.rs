@@ -140,7 +140,8 @@ impl Parser {
     /// A name wherever a number is due.
     fn is_heading(&self, line: &[u8], separator: u8) -> bool {
         let is_name = |field: &[u8]| {
-            let first = field.iter().find(|byte| !matches!(byte, b'"' | b'\'' | b' '));
+            // A byte order mark is none of it, nor what a name stands in.
+            let first = field.iter().find(|byte| byte.is_ascii() && !b"\"'#( [%".contains(byte));
             first.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
         };
         self.columns.list.iter().zip(fields(line, separator)).all(|(column, field)| match column {
@@ -301,7 +302,14 @@ mod tests {
             let error = try_read(columns, &[bad, "W,0,8"]).unwrap_err();
             assert!(error.starts_with("t:1: "), "{bad}: {error}");
         }
-        for heading in ["op,lba,sectors", "Type,LBA_512,\"size 1\"", "rw,_lba,n", "# W,1", "W,lba,len"] {
+        for heading in [
+            "op,lba,sectors",
+            "Type,LBA_512,\"size 1\"",
+            "rw,_lba,n",
+            "# W,1",
+            "W,lba,len",
+            "\u{feff}x,(lba),%n",
+        ] {
             assert_eq!(read("op,lba,sectors", &[heading, "W,0,8"]).len(), 1, "{heading}");
         }
     }
