@@ -325,7 +325,9 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         });
         if watched.is_err() {
             // Whoever comes to some of them would be reported again and again, and not be accepted.
-            self.listeners.iter().for_each(|listener| drop(epoll::delete(&self.epoll, listener)));
+            for listener in &self.listeners {
+                let _ = epoll::delete(&self.epoll, listener);
+            }
         }
         watched
     }
