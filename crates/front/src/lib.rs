@@ -51,7 +51,7 @@ pub use network::Network;
 pub use output::OutputQueue;
 pub use server::{
     Arrival, Flow, Guard, Hooks, Interest, Listening, NoHooks, Protocol, Rules, Server, ServerError,
-    ServerOptions, Summary,
+    ServerOptions, Summary, watching,
 };
 pub use session::{Fault, PayloadTarget, Session, Wants};
 pub use tls::{Secured, Tls, TlsError};

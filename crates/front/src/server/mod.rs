@@ -5,6 +5,7 @@ mod listener;
 mod listening;
 mod reactor;
 mod stream;
+pub mod watching;
 
 use crate::session::Fault;
 use crate::{Counters, Export, Limits, Meter, Network, Tls, Volume};

@@ -8,7 +8,8 @@ mod arrivals;
 
 use super::client::Client;
 use super::listener::Listener;
-use super::{Flow, Hooks, Interest, ServerError, Summary};
+use super::watching::{add, create_epoll, is_shortage, watch_caller, watch_listening};
+use super::{Flow, Hooks, ServerError, Summary};
 use crate::desk::{ConnectionId, Context, Desk};
 use crate::meter::Meter;
 use crate::session::Fault;
@@ -19,7 +20,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -152,20 +153,6 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
     Ok(reactor.finish())
 }
 
-fn create_epoll() -> io::Result<OwnedFd> {
-    Ok(epoll::create(epoll::CreateFlags::CLOEXEC)?)
-}
-
-fn add(epoll: &OwnedFd, fd: impl std::os::fd::AsFd, token: u64, flags: epoll::EventFlags) -> io::Result<()> {
-    Ok(epoll::add(epoll, fd, epoll::EventData::new_u64(token), flags)?)
-}
-
-/// Whether the system gives this process no more of something now, and may later.
-fn is_shortage(error: &io::Error) -> bool {
-    let found = Errno::from_io_error(error);
-    found.is_some_and(|found| matches!(found, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC))
-}
-
 fn token_of(id: ConnectionId) -> u64 {
     u64::from(id.generation) << 32 | u64::from(id.index)
 }
@@ -290,46 +277,14 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     /// is tried again.
     fn rewatch(&mut self) -> io::Result<()> {
         self.extra = None; // closing the old one takes it out of ours
-        match self.watch_extra() {
-            Ok(extra) => self.extra = Some(extra),
-            Err(error) if is_shortage(&error) => {}
-            Err(error) => return Err(error),
-        }
+        let mut fds = Vec::new();
+        self.hooks.extra_fds(&mut fds);
+        self.extra = watch_caller(&self.epoll, TOKEN_EXTRA, fds)?;
         Ok(())
     }
 
-    fn watch_extra(&self) -> io::Result<OwnedFd> {
-        let extra = create_epoll()?;
-        let mut fds = Vec::new();
-        self.hooks.extra_fds(&mut fds);
-        for (fd, interest) in fds {
-            let flags = match interest {
-                Interest::Read => epoll::EventFlags::IN,
-                Interest::Write => epoll::EventFlags::OUT,
-                Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
-            };
-            let token = u64::try_from(fd.as_raw_fd()).expect("file descriptors are not negative");
-            add(&extra, fd, token, flags)?;
-        }
-        add(&self.epoll, &extra, TOKEN_EXTRA, epoll::EventFlags::IN)?;
-        Ok(extra)
-    }
-
     fn watch_listeners(&self) -> io::Result<()> {
-        let watched = self.listeners.iter().zip(0..).try_for_each(|(listener, index)| {
-            match add(&self.epoll, listener, TOKEN_LISTENER - index, epoll::EventFlags::IN) {
-                // From an attempt that got as far as this one.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                added => added,
-            }
-        });
-        if watched.is_err() {
-            // Whoever comes to some of them would be reported again and again, and not be accepted.
-            for listener in &self.listeners {
-                let _ = epoll::delete(&self.epoll, listener);
-            }
-        }
-        watched
+        watch_listening(&self.epoll, &self.listeners, TOKEN_LISTENER)
     }
 
     fn unwatch_listeners(&self) -> io::Result<()> {

@@ -9,14 +9,15 @@ use super::{Driven, Hooks, Summary};
 use crate::desk::{ClientId, Desk};
 use crate::fault::Fault;
 use crate::session::{Context, Wants};
-use front::{Arrival, Flow, Interest, Listening, ServerError};
+use front::watching::{add, create_epoll, is_shortage, watch_caller, watch_listening};
+use front::{Arrival, Flow, Listening, ServerError};
 use kv::ask::Told;
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 const TOKEN_WAKE: u64 = u64::MAX;
@@ -100,20 +101,6 @@ pub(super) fn run<K: Driven, H: Hooks<K>>(
         reactor.turn()?;
     }
     Ok(reactor.finish())
-}
-
-fn create_epoll() -> io::Result<OwnedFd> {
-    Ok(epoll::create(epoll::CreateFlags::CLOEXEC)?)
-}
-
-fn add(epoll: &OwnedFd, fd: impl AsFd, token: u64, flags: epoll::EventFlags) -> io::Result<()> {
-    Ok(epoll::add(epoll, fd, epoll::EventData::new_u64(token), flags)?)
-}
-
-/// Whether the system gives this process no more of something now, and may later.
-fn is_shortage(error: &io::Error) -> bool {
-    let found = Errno::from_io_error(error);
-    found.is_some_and(|found| matches!(found, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC))
 }
 
 fn token_of(id: ClientId) -> u64 {
@@ -237,39 +224,14 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
     /// is tried again.
     fn rewatch(&mut self) -> io::Result<()> {
         self.extra = None; // closing the old one takes it out of ours
-        match self.watch_extra() {
-            Ok(extra) => self.extra = Some(extra),
-            Err(error) if is_shortage(&error) => {}
-            Err(error) => return Err(error),
-        }
+        let mut fds = Vec::new();
+        self.hooks.extra_fds(&mut fds);
+        self.extra = watch_caller(&self.epoll, TOKEN_EXTRA, fds)?;
         Ok(())
     }
 
-    fn watch_extra(&self) -> io::Result<OwnedFd> {
-        let extra = create_epoll()?;
-        let mut fds = Vec::new();
-        self.hooks.extra_fds(&mut fds);
-        for (fd, interest) in fds {
-            let flags = match interest {
-                Interest::Read => epoll::EventFlags::IN,
-                Interest::Write => epoll::EventFlags::OUT,
-                Interest::ReadWrite => epoll::EventFlags::IN | epoll::EventFlags::OUT,
-            };
-            let token = u64::try_from(fd.as_raw_fd()).expect("file descriptors are not negative");
-            add(&extra, fd, token, flags)?;
-        }
-        add(&self.epoll, &extra, TOKEN_EXTRA, epoll::EventFlags::IN)?;
-        Ok(extra)
-    }
-
     fn watch_listening(&self) -> io::Result<()> {
-        self.listening.iter().zip(0..).try_for_each(|(listening, index)| {
-            match add(&self.epoll, listening, TOKEN_LISTENER - index, epoll::EventFlags::IN) {
-                // From an attempt that got as far as this one.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                added => added,
-            }
-        })
+        watch_listening(&self.epoll, &self.listening, TOKEN_LISTENER)
     }
 
     fn unwatch_listening(&self) -> io::Result<()> {

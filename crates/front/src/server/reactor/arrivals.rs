@@ -2,11 +2,12 @@
 
 #[cfg(feature = "vhost-user")]
 use super::TOKEN_RING;
-use super::{ConnectionId, Hooks, Reactor, Seat, TICK_NS, Waiting, add, token_of};
+use super::{ConnectionId, Hooks, Reactor, Seat, TICK_NS, Waiting, token_of};
 use crate::Volume;
 use crate::nbd::{Connection, Encryption};
 use crate::server::client::{Berth, Client, Line};
 use crate::server::stream::Stream;
+use crate::server::watching::add;
 use crate::server::{Arrival, Protocol};
 use crate::session::Fault;
 #[cfg(feature = "ublk")]
