@@ -139,6 +139,12 @@ impl Slots {
         usable * (self.payload_bytes / 16 * 15)
     }
 
+    /// Whether no slot is free, nor will be when what is under way has ended.
+    pub(crate) fn none_becomes_free(&self) -> bool {
+        // One that is free and being discarded is in no list.
+        self.all.iter().all(|slot| !matches!(slot.used, Use::Free | Use::Emptied))
+    }
+
     /// Takes a free slot for a segment.
     pub(crate) fn open(&mut self, sequence: u64, takes_reserve: bool) -> Option<usize> {
         if !takes_reserve && self.free.len() <= RESERVED {

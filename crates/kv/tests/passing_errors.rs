@@ -4,7 +4,7 @@
 mod rig;
 
 use kv::ask::{Answer, Ask, Keys, Old, Refused};
-use rig::{Rig, STORED, bytes, set};
+use rig::{Rig, STORED, bytes, narrow, set};
 use std::collections::BTreeSet;
 
 /// Without a cache, so that each look at a key reads its record.
@@ -196,4 +196,32 @@ fn a_store_without_any_room_is_cleared() {
     assert_eq!(rig.get("key").as_deref(), Some(&b"new"[..]));
     assert_eq!(rig.ask(Ask::Count), Ok(Answer::Count(1)));
     others(&mut rig, 2 * OTHERS);
+}
+
+/// What is moved out of segments that keep a damaged record each may take all slots: compaction does not wait
+/// for one that nothing will free, nor does whoever waits for it.
+#[test]
+fn damage_in_every_segment_leaves_nobody_waiting() {
+    let mut damaged_count = 0;
+    for seed in 0..60 {
+        let mut rig = Rig::new(4 << 20, 64 << 10);
+        rig.options.cache_keys = 1000;
+        rig.reopen();
+        let kept = 280 + block::mix(seed) % 30;
+        let place = |segment: usize| (segment << 16) + 10_000 + narrow(block::mix(seed) % 40_000);
+        for number in 0..kept {
+            assert_eq!(rig.set(&format!("other {number}"), &[1; 5000]), STORED);
+        }
+        (0..64).for_each(|segment| rig.memory.bytes[place(segment)] ^= 1);
+        for number in 0..500 {
+            rig.set(&format!("other {}", block::mix(number) % kept), &[2; 5000]).ok();
+            rig.rest();
+        }
+        damaged_count += rig.store.figures().damaged_count;
+        match rig.ask(Ask::Clear) {
+            Ok(Answer::Done) => assert_eq!(rig.set("key", b"new"), STORED, "{seed}"),
+            told => assert!(matches!(told, Err(Refused::NoSpace { .. })), "{seed}: {told:?}"),
+        }
+    }
+    assert!(damaged_count > 0);
 }

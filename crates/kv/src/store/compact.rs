@@ -55,6 +55,9 @@ pub(super) struct Compaction {
     /// Bytes of such keys, and when it is looked again.
     over_bytes: u64,
     look_at_ms: u64,
+    /// What was to be moved last found no slot, and none was to become free: segments that keep a damaged
+    /// record each are not emptied by moving the others.
+    cornered: bool,
 }
 
 /// How often it is looked for keys whose time is up.
@@ -64,7 +67,14 @@ const VICTIMS_AN_ASK: u64 = 16;
 
 impl Compaction {
     pub(super) fn new() -> Self {
-        Self { state: State::Idle, victim_count: 0, wanted_count: 0, over_bytes: 0, look_at_ms: 0 }
+        Self {
+            state: State::Idle,
+            victim_count: 0,
+            wanted_count: 0,
+            over_bytes: 0,
+            look_at_ms: 0,
+            cornered: false,
+        }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -151,7 +161,9 @@ impl Store {
         if !short_of_slots && !many_tombstones && !much_over {
             return self.choose_unknown();
         }
-        let closed = || self.slots.all().filter(|(_, slot)| slot.is_worth_a_try(self.marks.now_ms));
+        let cornered = self.compaction.cornered && self.slots.none_becomes_free();
+        let may = |slot: &Slot| slot.is_worth_a_try(self.marks.now_ms) && !(cornered && slot.live_bytes > 0);
+        let closed = || self.slots.all().filter(|(_, slot)| may(slot));
         if many_tombstones && self.slots.free_count() > 1 {
             // In turn: values that keep tombstones from going, and those that hold most tombstones.
             let victim = match self.compaction.victim_count % 3 {
@@ -283,8 +295,11 @@ impl Store {
                     victim.at += 1;
                     moved += 1;
                 }
-                Err(Wait::Writes | Wait::Segments) => {
-                    self.compaction.state = State::Moving(victim);
+                Err(wait) => {
+                    self.compaction.cornered = wait == Wait::Segments && self.slots.none_becomes_free();
+                    if !self.compaction.cornered {
+                        self.compaction.state = State::Moving(victim);
+                    }
                     return;
                 }
             }

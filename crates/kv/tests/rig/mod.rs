@@ -131,6 +131,22 @@ impl Rig {
         }
     }
 
+    /// Until the store has nothing to do.
+    pub fn rest(&mut self) {
+        let mut told = Vec::new();
+        for _ in 0..10_000 {
+            while let Some(issued) = self.store.next_request() {
+                let ended = self.memory.end(issued);
+                self.store.ended(ended);
+            }
+            if !self.store.wants_drive() {
+                return assert!(told.is_empty(), "every ask is answered once");
+            }
+            self.store.drive(self.now_ms, &mut told);
+        }
+        panic!("the store does not come to rest");
+    }
+
     pub fn reopen(&mut self) {
         let volume = u64::try_from(self.memory.bytes.len()).unwrap();
         self.store = open(&mut self.memory, volume, self.options).unwrap();
