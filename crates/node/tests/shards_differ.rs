@@ -17,6 +17,7 @@ use node::operate::{Operator, Steering};
 use node::running::{Clients, Plant, Running};
 use node::status::{Source, of_superblocks};
 use node::volume::Use;
+use node::watch::Watch;
 use node::{create, fresh};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -293,6 +294,32 @@ fn a_scrub_that_is_paused_does_not_hold_up_a_successor() {
     served.stop();
     std::fs::rename(rig.path("new"), rig.path("b")).unwrap();
     rig.each_unit(false);
+}
+
+/// The place of one that only the second shard has open is watched, too.
+#[test]
+fn a_member_that_only_another_shard_has_open_is_missed_when_its_path_leads_elsewhere() {
+    let rig = Rig::new();
+    rig.split();
+    let mut served = rig.serve();
+    served
+        .until("failed members are let go", |running, _| !running.has_open(0, B) && !running.has_open(1, A));
+    Operator::scrub(&mut served.running).unwrap();
+    served.until("a round over the metadata has begun", |running, _| {
+        running.engines().any(|engine| engine.patrol_rounds().0 > 0)
+    });
+    for (name, dev) in [("a", A), ("b", B)] {
+        std::fs::rename(rig.path(name), rig.path("elsewhere")).unwrap();
+        File::create(rig.path(name)).unwrap();
+        let mut events = Vec::new();
+        // Its shard does not bear to lose another one.
+        assert_eq!(Watch::default().look(&mut served.running, &mut events), []);
+        let is_of =
+            |event: &Event| matches!(event, Event::Unfit { dev: of, failed: false, .. } if *of == dev);
+        assert!(events.len() == 1 && is_of(&events[0]), "{name}: {events:?}");
+        std::fs::rename(rig.path("elsewhere"), rig.path(name)).unwrap();
+    }
+    served.stop();
 }
 
 /// Both superblocks of B in a slice.
