@@ -6,7 +6,7 @@ pub use arranged::{arrange_any_candidates, arrange_candidates};
 
 use crate::error::{Error, NoMember, Truncation};
 use crate::output;
-use array::{Arrangement, DirtyDegraded, OlderState};
+use array::{Arrangement, DirtyDegraded, OlderState, last_served};
 use block::{DevIndex, META_BYTES};
 use device::{Access, DirectIo, Kind, Members, OpenError, OpenOptions, probe};
 use format::{
@@ -47,6 +47,11 @@ impl Candidate {
     /// The copy that counts.
     pub fn superblock(&self) -> Option<&Superblock> {
         Superblock::newest(self.copies.iter().flatten())
+    }
+
+    /// The copy by which the device was in service last.
+    pub fn last_served(&self) -> Option<&Superblock> {
+        last_served(self.copies.iter().flatten())
     }
 
     /// The superblock, or a line that says what is there instead.
