@@ -115,7 +115,8 @@ impl Core {
 
     /// Whether a round that names what is durable may begin.
     pub(super) fn may_name_durable(&self) -> bool {
-        !self.board.members.is_busy() && !self.waits_to_be_told()
+        let is_told = !self.waits_to_be_told() || planted(Planted::TellBetween);
+        is_told && !self.board.members.is_busy()
     }
 
     fn begin_round(&mut self) {
