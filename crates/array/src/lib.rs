@@ -113,7 +113,7 @@ pub use older::{Contradiction, Inconsistency, Misfit, Missing, OlderState, State
 pub use plan::{Codeword, Piece, Plan, Word};
 #[cfg(feature = "planted-bugs")]
 pub use planted::{Planted, plant};
-pub use recovery::{Arrangement, arrange, arrange_any, went_on_apart};
+pub use recovery::{Arrangement, arrange, arrange_any, last_served, went_on_apart};
 pub use restart::{AssembleError, DirtyDegraded, RecoveryReport};
 pub use runner::Array;
 pub use scheme::{

@@ -319,7 +319,7 @@ impl View {
             return Err(Refusal::CopyOfMember { path, name: self.name_of(dev) });
         }
         let is_member = |superblock: &&Superblock| superblock.role != Role::Spare;
-        if candidate.superblock().filter(is_member).is_some_and(|superblock| self.is_apart(superblock)) {
+        if candidate.last_served().filter(is_member).is_some_and(|superblock| self.is_apart(superblock)) {
             return Err(Refusal::Diverged { path });
         }
         match candidate.signature {

@@ -6,7 +6,7 @@ pub use arranged::{arrange_any_candidates, arrange_candidates};
 
 use crate::error::{Error, NoMember, Truncation};
 use crate::output;
-use array::{Arrangement, DirtyDegraded, OlderState};
+use array::{Arrangement, DirtyDegraded, OlderState, last_served};
 use block::{DevIndex, META_BYTES};
 use device::{Access, DirectIo, Kind, Members, OpenError, OpenOptions, probe};
 use format::{
@@ -47,6 +47,11 @@ impl Candidate {
     /// The copy that counts.
     pub fn superblock(&self) -> Option<&Superblock> {
         Superblock::newest(self.copies.iter().flatten())
+    }
+
+    /// The copy by which the device was in service last.
+    pub fn last_served(&self) -> Option<&Superblock> {
+        last_served(self.copies.iter().flatten())
     }
 
     /// The superblock, or a line that says what is there instead.
@@ -252,15 +257,20 @@ impl Found {
         members.chain(self.spares.iter().map(|spare| &spare.path)).map(PathBuf::as_path).collect()
     }
 
-    /// A member that is there, but whose slice of a shard, which should have it in service, is not: its
-    /// superblocks are damaged.
-    fn missing_slice(&self) -> Option<(DevIndex, u16)> {
-        self.arrangements().find_map(|shard| {
+    /// Members that are there, but whose slices of a shard, which should have them in service, are not.
+    fn lacking_slices(&self) -> impl Iterator<Item = Lack> {
+        self.arrangements().flat_map(|shard| {
             let entries = shard.newest.members.iter().zip(&shard.places).zip(&self.paths);
-            let lacks = (0u16..).zip(entries).find(|(_, ((entry, place), path))| {
+            let lacks = (0u16..).zip(entries).filter(|(_, ((entry, place), path))| {
                 in_service(entry.state) && place.is_none() && path.is_some()
             });
-            lacks.map(|(dev, _)| (DevIndex::new(dev), shard.newest.config.shard.index))
+            lacks.map(|(dev, ((entry, _), _))| {
+                let device = self.arrangements().find_map(|shard| *shard.places.get(usize::from(dev))?);
+                let is_stale = device.is_some_and(|device| shard.stale.contains(&device));
+                let was_coming_back = is_stale && entry.state == MemberState::Rebuilding;
+                let shard = shard.newest.config.shard.index;
+                Lack { dev: DevIndex::new(dev), shard, was_coming_back }
+            })
         })
     }
 
@@ -271,6 +281,15 @@ impl Found {
             (0u16..).zip(expected).filter(|(_, (entry, path))| path.is_none() && in_service(entry.state));
         missing.map(|(index, _)| DevIndex::new(index)).collect()
     }
+}
+
+/// A member that is there lacks its slice of a shard, which should have it in service.
+struct Lack {
+    dev: DevIndex,
+    shard: u16,
+    /// It is there in an older state: the others were told that it is back, and power failed before it was.
+    /// Else its superblocks are damaged.
+    was_coming_back: bool,
 }
 
 /// Looks at every path and finds out which member it is.
@@ -304,10 +323,16 @@ fn discover_all(paths: &[PathBuf], dispensable: Option<&str>) -> Result<Found, E
     };
     found.note_maimed(&truncated);
     let main_count = found.superblock().config.geometry.device_count();
-    if let Some((dev, index)) = found.missing_slice()
-        && dispensable != Some(member_name(main_count, dev).as_str())
-    {
-        return Err(Error::NoSlice { name: member_name(main_count, dev), index });
+    for Lack { dev, shard, was_coming_back } in found.lacking_slices() {
+        let name = member_name(main_count, dev);
+        if was_coming_back {
+            output::warn(format_args!(
+                "elastripe: {name} was about to come back to shard {shard} when the array was last in service; it \
+                 is out of service there (`online --full`)"
+            ));
+        } else if dispensable != Some(name.as_str()) {
+            return Err(Error::NoSlice { name, index: shard });
+        }
     }
     let mut missing = found.unnamed().into_iter().map(|dev| (dev, member_name(main_count, dev)));
     let Some((dev, name)) = missing.find(|(_, name)| Some(name.as_str()) != dispensable) else {

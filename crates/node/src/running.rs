@@ -21,7 +21,7 @@ use array::{
 };
 use block::{DevIndex, Interleave};
 use crew::Crew;
-use device::{DeviceCounters, Member, Members, Membership as _};
+use device::{DeviceCounters, Member, Members, Membership as _, Whereabouts};
 use format::{ArrayConfig, MemberState};
 use front::{Bell, Done, Size, Volume as _};
 use hand::awake;
@@ -202,6 +202,12 @@ impl Running {
             Place::Here(room) => room.shards()[shard].devices_ref().members(),
             Place::Threads(crew) => crew.members(shard),
         }
+    }
+
+    /// Whether the path of a member's device still leads to it, whichever shards have it open.
+    pub fn whereabouts(&self, dev: DevIndex) -> Whereabouts {
+        let has_it = (0..self.shard_count()).find(|&shard| self.has_open(shard, dev));
+        has_it.map_or(Whereabouts::Here, |shard| self.members_of(shard).whereabouts(dev))
     }
 
     /// Whether a shard has a member's device open.

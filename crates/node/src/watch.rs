@@ -39,7 +39,7 @@ impl Watch {
             return lost;
         }
         for dev in running.members() {
-            let why = match running.open_members().whereabouts(dev) {
+            let why = match running.whereabouts(dev) {
                 Whereabouts::Here => continue,
                 Whereabouts::Deleted => "was deleted: what is written to it is gone when the server stops",
                 Whereabouts::Elsewhere => {

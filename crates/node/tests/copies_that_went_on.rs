@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use array::{CreateOptions, EngineOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_shards, went_on_apart};
-use block::{DevIndex, Geometry};
+use block::{DevIndex, Epoch, Geometry};
 use device::{Existing, create_file};
-use format::{CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
+use format::{CodeKind, Consistency, LayoutKind, MemberState, SUPERBLOCK_OFFSETS, SchemeKind, Superblock};
 use node::checks::{Caution, Consent, Manner, View};
 use node::driver::DriverOptions;
 use node::error::Error;
@@ -15,6 +15,8 @@ use node::running::Running;
 use node::status::{Source, of_superblocks};
 use node::volume::Use;
 use node::{create, fresh};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 const FILE_BYTES: u64 = 32 << 20;
@@ -121,4 +123,76 @@ fn a_half_that_went_on_is_told_apart_by_where_it_left() {
     let who_left = left.map(|(epoch, nonce)| Superblock { epoch, nonce, ..found.superblock().clone() });
     assert!(!went_on_apart(&who_left.unwrap(), assembly, &entries, left));
     array.stop().unwrap();
+}
+
+/// By so many updates the first superblock of a start is ahead of the one before.
+const START: u64 = 65_537;
+
+/// A start was cut short when it had written one superblock of this device, and no other.
+fn start_cut_short(path: &Path, change: impl FnOnce(&mut Superblock)) {
+    let found = discover(&[path.to_owned()]).unwrap();
+    let mut superblock = found.superblock().clone();
+    superblock.config_seq += START;
+    superblock.clean = false;
+    change(&mut superblock);
+    let copy = usize::try_from(superblock.config_seq % 2).unwrap();
+    let mut block = [0; 4096];
+    superblock.encode(copy, &mut block);
+    File::options().write(true).open(path).unwrap().write_all_at(&block, SUPERBLOCK_OFFSETS[copy]).unwrap();
+}
+
+/// Whether the other half, which has gone on alone since, takes this one for one that went on, too.
+fn is_apart(both: &[PathBuf; 2]) -> bool {
+    let [a, b] = both;
+    go_on(a);
+    let found = discover(both).unwrap();
+    assert_eq!(found.stale, std::slice::from_ref(b));
+    let is_apart = found.diverged == found.stale;
+    assert!(is_apart || found.diverged.is_empty());
+    assert_eq!(is_refused(&View::of_found(&found), b, Caution::Careful), is_apart);
+    let array = running(std::slice::from_ref(a));
+    assert_eq!(
+        is_refused(&View::of_running(&array, &[Some(a.clone()), None]), b, Caution::Careful),
+        is_apart
+    );
+    array.stop().unwrap();
+    is_apart
+}
+
+/// The other half was not there at that start.
+#[test]
+fn one_superblock_of_a_start_that_was_cut_short_is_not_going_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let both = mirror(directory.path());
+    running(&both).stop().unwrap();
+    start_cut_short(&both[1], |superblock| superblock.members[0].state = MemberState::Failed);
+    assert!(!is_apart(&both));
+}
+
+/// The other half was there, and then began another assembly of the same number.
+#[test]
+fn nor_is_it_if_that_superblock_names_the_assembly_that_came_to_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let both = mirror(directory.path());
+    running(&both).stop().unwrap();
+    start_cut_short(&both[1], |superblock| {
+        superblock.epoch = Epoch::new(superblock.epoch.get() + 1);
+        superblock.nonce += 1;
+    });
+    assert!(!is_apart(&both));
+}
+
+/// One half went on in the assembly in which it lost the other, which was started alone later.
+#[test]
+fn a_half_that_went_on_without_the_other_is_told_apart_by_one_superblock() {
+    let directory = tempfile::tempdir().unwrap();
+    let both = mirror(directory.path());
+    let mut array = running(&both);
+    array.engine_mut(0).fail_device(DevIndex::new(0));
+    while array.engines().any(|engine| engine.is_publishing()) {
+        array.drive();
+    }
+    // It is killed then.
+    drop(array);
+    assert!(is_apart(&both));
 }

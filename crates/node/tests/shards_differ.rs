@@ -5,7 +5,7 @@
 use array::{CreateOptions, EngineOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_shards};
 use block::{DevIndex, Durability, Geometry};
 use device::{Existing, create_file};
-use format::{CodeKind, Consistency, LayoutKind, MemberState, SchemeKind};
+use format::{CodeKind, Consistency, LayoutKind, MemberState, SUPERBLOCK_OFFSETS, SchemeKind};
 use front::{Volume, VolumeRequest};
 use node::assemble::Assembled;
 use node::checks::{Caution, Consent, Manner};
@@ -17,8 +17,11 @@ use node::operate::{Operator, Steering};
 use node::running::{Clients, Plant, Running};
 use node::status::{Source, of_superblocks};
 use node::volume::Use;
+use node::watch::Watch;
 use node::{create, fresh};
-use std::path::PathBuf;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const CHUNK: usize = 4096;
@@ -142,6 +145,19 @@ impl Served {
         self.running.engines().map(of).collect()
     }
 
+    /// A member's device comes back when it has been closed, for which the kernel takes a moment.
+    fn take_back(&mut self, dev: DevIndex, path: &Path, full: bool) {
+        for _ in 0..1000 {
+            match self.operator.online(&mut self.running, dev, Some(path.to_owned()), full) {
+                Err(Error::Device(_)) => {}
+                result => return result.unwrap(),
+            }
+            self.running.drive();
+            self.running.sleep(10_000_000).unwrap();
+        }
+        panic!("{} is never closed", path.display());
+    }
+
     fn stop(mut self) {
         self.running.halt_maintenance();
         self.running.stop().unwrap();
@@ -227,17 +243,7 @@ fn comes_back((first, shard, name): (DevIndex, usize, &str), (second, other): (D
     assert!(served.running.accepts_writes());
     let is_let_go = |running: &Running| !running.has_open(0, second) && !running.has_open(1, second);
     served.until("it is let go", |running, _| is_let_go(running));
-    // The kernel takes a moment to close it.
-    let mut result = online(&mut served, second, other);
-    for _ in 0..1000 {
-        if !matches!(result, Err(Error::Device(_))) {
-            break;
-        }
-        served.running.drive();
-        served.running.sleep(10_000_000).unwrap();
-        result = online(&mut served, second, other);
-    }
-    result.unwrap();
+    served.take_back(second, &rig.path(other), false);
     served.until("all is whole", |running, _| running.missing_count() == 0);
     served.stop();
     rig.each_unit(false);
@@ -288,4 +294,93 @@ fn a_scrub_that_is_paused_does_not_hold_up_a_successor() {
     served.stop();
     std::fs::rename(rig.path("new"), rig.path("b")).unwrap();
     rig.each_unit(false);
+}
+
+/// The place of one that only the second shard has open is watched, too.
+#[test]
+fn a_member_that_only_another_shard_has_open_is_missed_when_its_path_leads_elsewhere() {
+    let rig = Rig::new();
+    rig.split();
+    let mut served = rig.serve();
+    served
+        .until("failed members are let go", |running, _| !running.has_open(0, B) && !running.has_open(1, A));
+    Operator::scrub(&mut served.running).unwrap();
+    served.until("a round over the metadata has begun", |running, _| {
+        running.engines().any(|engine| engine.patrol_rounds().0 > 0)
+    });
+    for (name, dev) in [("a", A), ("b", B)] {
+        std::fs::rename(rig.path(name), rig.path("elsewhere")).unwrap();
+        File::create(rig.path(name)).unwrap();
+        let mut events = Vec::new();
+        // Its shard does not bear to lose another one.
+        assert_eq!(Watch::default().look(&mut served.running, &mut events), []);
+        let is_of =
+            |event: &Event| matches!(event, Event::Unfit { dev: of, failed: false, .. } if *of == dev);
+        assert!(events.len() == 1 && is_of(&events[0]), "{name}: {events:?}");
+        std::fs::rename(rig.path("elsewhere"), rig.path(name)).unwrap();
+    }
+    served.stop();
+}
+
+/// Both superblocks of B in a slice.
+type Superblocks = [[u8; 4096]; 2];
+
+impl Rig {
+    /// Members as they are now: what a power cut leaves.
+    fn cut(&self) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        for path in self.paths() {
+            std::fs::copy(&path, directory.path().join(path.file_name().unwrap())).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn superblocks_of_b(&self, origin: u64) -> Superblocks {
+        let file = File::open(self.path("b")).unwrap();
+        SUPERBLOCK_OFFSETS.map(|offset| {
+            let mut block = [0; 4096];
+            file.read_exact_at(&mut block, origin + offset).unwrap();
+            block
+        })
+    }
+
+    fn put_superblocks_of_b(&self, origin: u64, blocks: &Superblocks) {
+        let file = File::options().write(true).open(self.path("b")).unwrap();
+        for (offset, block) in SUPERBLOCK_OFFSETS.iter().zip(blocks) {
+            file.write_all_at(block, origin + offset).unwrap();
+        }
+    }
+}
+
+/// Power fails when the first shard has told the others that a member is back, but not that itself: it is an
+/// older state of the member, and no damage.
+#[test]
+fn a_power_cut_while_a_member_returns_to_the_first_shard_leaves_it_out_there() {
+    let rig = Rig::new();
+    let mut served = rig.serve();
+    served.running.fail_device(B);
+    served.until("it is let go", |running, _| !running.has_open(0, B) && !running.has_open(1, B));
+    let before = rig.superblocks_of_b(0);
+    served.running.set_rebuild_rate(Some(1));
+    served.take_back(B, &rig.path("b"), false);
+    served.until("all shards have told that it is back", |running, _| {
+        let is_back = |engine: &array::Engine| engine.health().is_rebuilding(B) && !engine.is_publishing();
+        running.engines().all(is_back)
+    });
+    let cut = rig.cut();
+    served.stop();
+    let second = cut.assemble().unwrap().found.shapes()[1].slice_origin(B);
+    cut.put_superblocks_of_b(0, &before);
+    let mut served = cut.serve();
+    assert_eq!(served.running.engine(0).health().state(B), OUT);
+    served.until("all shards do without it", |running, _| running.is_failed_everywhere(B));
+    served.until("it is let go", |running, _| !running.has_open(0, B) && !running.has_open(1, B));
+    served.take_back(B, &cut.path("b"), true);
+    served.until("it is whole", |running, _| is_whole(running, B));
+    served.stop();
+    cut.each_unit(false);
+    // Superblocks that are damaged are another thing.
+    cut.put_superblocks_of_b(second, &[[0; 4096]; 2]);
+    let damaged = lock(&cut.paths(), Force::Never, Incomplete::Refuse).map(drop);
+    assert!(matches!(damaged, Err(Error::NoSlice { index: 1, .. })), "{damaged:?}");
 }

@@ -4,7 +4,7 @@
 //! of its frames were damaged: recovery would serve what was before it, in silence. So when no request has
 //! come for a while the superblocks are written anew, on every member, and name it. Where frames are on log
 //! devices alone, that is done under load, too, from time to time: those put back together from a copy of
-//! before would pass for the newest state otherwise, back to the last checkpoint.
+//! before would pass for the newest state otherwise, back to the last checkpoint. No answer waits for it.
 
 use super::wake::Marked;
 use super::{Activity, Core, Deadline};
@@ -31,7 +31,7 @@ impl Confirmation {
     /// When the superblocks are to be written because nothing else is, or has not been for long.
     fn due_ns(core: &Core) -> Option<u64> {
         let news = core.board.flush.durable() > core.board.members.confirmed_through;
-        let wanted = news && core.accepts_writes() && !core.board.halted && !core.board.members.is_busy();
+        let wanted = news && core.accepts_writes() && !core.board.halted && core.may_name_durable();
         let idle_ns = core.options.confirm_idle_ns.filter(|_| wanted)?;
         let idle = core.board.last_request_ns.saturating_add(idle_ns);
         let under_load = idle_ns.saturating_mul(PAUSES_UNDER_LOAD).saturating_add(core.board.members.told_ns);
@@ -43,8 +43,7 @@ impl Confirmation {
 impl Activity for Confirmation {
     fn drive(&mut self, core: &mut Core) {
         if Self::due_ns(core).is_some_and(|at_ns| at_ns <= core.now_ns) {
-            core.health.config_seq += 1;
-            core.publish_members();
+            core.publish_durable();
         }
     }
 

@@ -281,7 +281,7 @@ impl Flusher {
     /// The devices are flushed. If one of them failed meanwhile, what it held counts as durable only when the
     /// others know of that: should it come back after a crash, it must not pass for whole.
     fn end(&mut self, core: &mut Core) {
-        if core.answers.fence > 0 && !core.board.frozen && !planted(Planted::DurableBeforeFence) {
+        if core.answers.fence && !core.board.frozen && !planted(Planted::DurableBeforeFence) {
             return; // `unfenced` comes back
         }
         let Some(mut round) = self.round.take() else { return };

@@ -1,8 +1,9 @@
 //! Telling the members who is in service: superblocks, in rounds, on every working member.
 //!
-//! A round writes one copy on each member and flushes them. Answers to requests are held back meanwhile: a
-//! device that missed writes must not pass for a good one after a crash. What changes during a round is told
-//! by the next one.
+//! A round writes one copy on each member and flushes them. If who is in service has changed, answers to
+//! requests are held back meanwhile: a device that missed writes must not pass for a good one after a crash.
+//! A round that only names what is durable holds nothing back: a member that hangs holds up the round alone.
+//! What changes during a round is told by the next one.
 
 use super::request::Request;
 use super::wake::Marked;
@@ -91,17 +92,34 @@ impl Core {
     /// Writes the members' present state to every working member. Answers wait until that is durable: a
     /// device that missed writes must not pass for a good one after a crash.
     pub(super) fn publish_members(&mut self) {
+        self.answers.fence = true;
         if self.board.members.publishing.is_some() {
             self.answers.again = true;
             return;
         }
         if self.is_untold() {
-            if !std::mem::replace(&mut self.board.members.waits_for_untold, true) {
-                self.answers.fence += 1;
-            }
+            self.board.members.waits_for_untold = true;
             return;
         }
-        self.stop_waiting();
+        self.board.members.waits_for_untold = false;
+        self.begin_round();
+    }
+
+    /// Names what is durable: the members are who they were, so no answer waits. Only when no round is under
+    /// way and none is waited for ([`Core::may_name_durable`]).
+    pub(super) fn publish_durable(&mut self) {
+        debug_assert!(self.may_name_durable(), "what a round says meanwhile must be told by another one");
+        self.health.config_seq += 1;
+        self.begin_round();
+    }
+
+    /// Whether a round that names what is durable may begin.
+    pub(super) fn may_name_durable(&self) -> bool {
+        let is_told = !self.waits_to_be_told() || planted(Planted::TellBetween);
+        is_told && !self.board.members.is_busy()
+    }
+
+    fn begin_round(&mut self) {
         // The copies are written in turn, however much has changed since: torn everywhere, this round must
         // leave what the last one said.
         let update = format::update_after(self.board.members.last_round, self.health.config_seq);
@@ -113,7 +131,7 @@ impl Core {
             let bytes = self.pool.bytes_mut(slot)[..META_BYTES].as_mut();
             superblock.encode(copy, bytes.try_into().expect("a slot holds a metadata block"));
             let tag = Tag { purpose: Purpose::Superblock { slot }, dev };
-            self.answers.fence += 1;
+            self.answers.telling += 1;
             let offset = format::SUPERBLOCK_OFFSETS[copy];
             self.push_op(tag, OpKind::Write, Stream::Metadata, offset, META_BYTES as u64, Some(slot));
         }
@@ -137,13 +155,6 @@ impl Core {
     /// [`Core::tell_of_successor`].
     pub(super) fn waits_to_be_told(&self) -> bool {
         self.board.members.untold.is_some()
-    }
-
-    /// What waited until all could be told something goes out.
-    fn stop_waiting(&mut self) {
-        if std::mem::take(&mut self.board.members.waits_for_untold) {
-            self.answers.fence -= 1;
-        }
     }
 
     /// Who is told in the round under way.
@@ -200,21 +211,21 @@ impl Publisher {
     /// A superblock was written, or its member flushed.
     pub(super) fn flushed_member(&mut self, core: &mut Core, dev: DevIndex, result: Result<(), IoFault>) {
         if let Err(fault) = result {
-            // This operation still counts: answers are held while the failure is noted.
+            // This operation still counts: the round goes on while the failure is noted.
             core.write_fault(dev, fault);
         }
-        core.answers.fence -= 1;
-        if core.answers.fence > 0 {
+        core.answers.telling -= 1;
+        if core.answers.telling > 0 {
             return;
         }
         if !std::mem::replace(&mut self.flushing, true) {
             for dev in core.told() {
-                core.answers.fence += 1;
+                core.answers.telling += 1;
                 let tag = Tag { purpose: Purpose::SuperblockFlush, dev };
                 core.push_op(tag, OpKind::Flush, Stream::Metadata, 0, 0, None);
             }
         }
-        if core.answers.fence == 0 {
+        if core.answers.telling == 0 {
             self.end(core);
         }
     }
@@ -229,6 +240,7 @@ impl Publisher {
         if std::mem::take(&mut core.answers.again) && !core.board.frozen {
             return core.publish_members();
         }
+        core.answers.fence = false;
         let error = core.board.frozen.then_some(EngineError::ArrayFailed);
         if let Some(error) = error {
             // The others were not told: what would have been promised is not.
@@ -250,7 +262,7 @@ impl Activity for Publisher {
         if core.board.members.waits_for_untold && !core.is_untold() {
             core.publish_members();
         }
-        if core.board.members.is_publishing() && core.answers.fence == 0 {
+        if core.board.members.is_publishing() && core.answers.telling == 0 {
             self.end(core);
         }
     }
@@ -262,7 +274,7 @@ impl Activity for Publisher {
     fn flushed(&mut self, _core: &mut Core, _number: u64) {}
 
     fn is_busy(&self, core: &Core) -> bool {
-        core.answers.fence > 0
+        core.answers.fence || core.board.members.is_publishing()
     }
 
     fn deadline(&self, _core: &Core) -> Option<Deadline> {
@@ -275,7 +287,7 @@ impl Activity for Publisher {
 
     fn left_undone(&self, core: &Core) -> Option<&'static str> {
         let answers = &core.answers;
-        if answers.fence > 0 || answers.again || !answers.held.is_empty() {
+        if answers.fence || answers.again || !answers.held.is_empty() {
             return Some("an answer that is held back");
         }
         core.board.members.is_busy().then_some("a change of the members")
@@ -286,7 +298,7 @@ impl Marked for Publisher {
     type Mark = [u64; 2];
 
     fn mark(&self, core: &Core) -> Self::Mark {
-        let ends = core.board.members.is_publishing() && core.answers.fence == 0;
+        let ends = core.board.members.is_publishing() && core.answers.telling == 0;
         [core.health.config_seq, u64::from(ends || core.board.members.waits_for_untold)]
     }
 }

@@ -362,8 +362,10 @@ struct Answers {
     held: Vec<Done>,
     /// What happens besides, for whoever keeps a log.
     events: events::Events,
-    /// Operations under way that write superblocks: while there are any, answers are held.
-    fence: u32,
+    /// Something about the members is not told yet: answers are held.
+    fence: bool,
+    /// Operations under way that write superblocks.
+    telling: u32,
     /// The members changed again meanwhile.
     again: bool,
 }

@@ -208,7 +208,7 @@ impl Core {
     #[inline]
     pub fn finish(&mut self, done: Done) {
         self.stats.requests += 1;
-        if self.answers.fence > 0 && !planted(Planted::AnswerBeforeFence) {
+        if self.answers.fence && !planted(Planted::AnswerBeforeFence) {
             self.answers.held.push(done)
         } else {
             self.answers.done.push(done)

@@ -84,6 +84,30 @@ fn answers_are_held_until_every_member_has_its_superblock() {
 }
 
 #[test]
+fn naming_what_is_durable_holds_back_no_answer_until_the_members_change() {
+    let mut core = core(EngineOptions::default());
+    let mut publisher = Publisher::default();
+    core.publish_durable();
+    core.finish(answer(1));
+    assert_eq!(std::mem::take(&mut core.answers.done), [answer(1)]);
+    assert!(publisher.is_busy(&core) && !core.may_name_durable());
+    // One fails meanwhile: the others are to know of it, by a round of its own.
+    core.fail_member(DevIndex::new(0), crate::FailCause::Asked);
+    core.finish(answer(2));
+    for round in [usize::from(MEMBERS), usize::from(MEMBERS) - 1] {
+        for operations in [round, usize::from(MEMBERS) - 1] {
+            assert!(core.answers.done.is_empty());
+            let ops = end_operations(&mut core);
+            assert_eq!(ops.len(), operations);
+            ops.into_iter().for_each(|(_, tag)| end(&mut publisher, &mut core, tag));
+        }
+    }
+    assert_eq!(core.answers.done, [answer(2)]);
+    assert_eq!(core.board.members.published(), core.health.config_seq);
+    assert_eq!(publisher.left_undone(&core), None);
+}
+
+#[test]
 fn what_changes_during_a_round_is_told_by_the_next_one() {
     let mut core = core(EngineOptions::default());
     let mut publisher = Publisher::default();
@@ -158,7 +182,7 @@ fn a_flush_ends_only_when_the_members_know_of_a_failure() {
     core.fail_member(DevIndex::new(0), crate::FailCause::Asked);
     flusher.drive(&mut core);
     assert!(core.board.flush.ended.is_none() && flusher.is_busy(&core));
-    core.answers.fence = 0;
+    core.answers.fence = false;
     flusher.unfenced(&mut core);
     assert_eq!((core.answers.done.as_slice(), core.board.flush.ended), (&[answer(5)][..], Some(1)));
 }

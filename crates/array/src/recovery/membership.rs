@@ -103,6 +103,18 @@ pub fn went_on_apart(
         || members.iter().zip(&other.members).any(has_failed_there)
 }
 
+/// Of the superblocks of one device, the one by which it was in service last. The first one that a start
+/// writes is far ahead of the other; before there is another one of that start nobody was promised anything,
+/// so if power failed in between it tells of nothing that the device has and others do not.
+pub fn last_served<'a>(copies: impl Iterator<Item = &'a Superblock> + Clone) -> Option<&'a Superblock> {
+    let newest = Superblock::newest(copies.clone())?;
+    let is_of_cut_start = |before: &&Superblock| {
+        let is_same = (before.array, before.dev, before.serial) == (newest.array, newest.dev, newest.serial);
+        is_same && newest.config_seq.saturating_sub(before.config_seq) >= super::UPDATES_SKIPPED
+    };
+    Some(copies.clone().find(is_of_cut_start).unwrap_or(newest))
+}
+
 /// Whether a member that is in service cannot have this superblock: whoever is, has every round but the last.
 /// A power cut explains that one; only what was put back from a copy is a whole assembly behind. Of a copy
 /// made in the same assembly, or in one that a build before this rule began, nobody knows.

@@ -18,7 +18,7 @@ mod scan;
 mod secure;
 
 pub(crate) use grow::{confirm_size, grow_to};
-pub use membership::{Arrangement, arrange, arrange_any, went_on_apart};
+pub use membership::{Arrangement, arrange, arrange_any, last_served, went_on_apart};
 
 use crate::away;
 use crate::health::Health;

@@ -23,6 +23,7 @@ mod groups;
 mod in_place_content;
 mod lost;
 mod mutated;
+mod naming_holds_nothing_back;
 mod open_stripes;
 mod order;
 mod paged;

@@ -2,7 +2,7 @@
 
 use super::{Candidate, Found, Spare};
 use crate::error::Error;
-use array::{Arrangement, AssembleError, arrange, arrange_any, shown_to_others};
+use array::{Arrangement, AssembleError, arrange, arrange_any, shown_to_others, went_on_apart};
 use block::DevIndex;
 use format::{Role, Superblock};
 use std::path::PathBuf;
@@ -70,11 +70,16 @@ fn arrange_with(
     };
     let places: Vec<Option<usize>> = (0..arrangement.places.len()).map(place).collect();
     let path_of = |index: usize| given[index].path.clone();
+    let newest = &arrangement.newest;
+    let is_apart = |index: &usize| {
+        let served = given[*index].last_served();
+        served.is_some_and(|own| went_on_apart(own, (newest.epoch, newest.nonce), &newest.members, None))
+    };
     let is_stale = |index: &usize| !places.contains(&Some(*index));
     let found = Found {
         paths: places.iter().map(|place| place.map(path_of)).collect(),
         stale: (0..given.len()).filter(is_stale).map(path_of).collect(),
-        diverged: arrangement.diverged.iter().copied().map(path_of).collect(),
+        diverged: arrangement.diverged.iter().copied().filter(is_apart).map(path_of).collect(),
         spares: spares
             .iter()
             .map(|(candidate, _)| Spare { path: candidate.path.clone(), size_bytes: candidate.size_bytes })
