@@ -13,6 +13,7 @@ mod flag;
 mod landing;
 mod lane;
 mod remote;
+mod rings;
 
 pub use bell::Bell;
 pub use landing::Landing;
@@ -25,7 +26,7 @@ use std::sync::mpsc;
 
 /// What [`flag`], [`lane`] and [`landing`] stand on, by names that a model checker can give to others.
 mod atomics {
-    pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};
+    pub(super) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 }
 
 /// See [`atomics`].

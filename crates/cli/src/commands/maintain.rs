@@ -31,13 +31,13 @@ pub struct ScrubArguments {
     #[arg(long)]
     wait: bool,
     /// Let the scrub that is under way wait; a rebuild is not kept waiting by it.
-    #[arg(long, conflicts_with_all = ["resume", "stop", "wait", "rate"])]
+    #[arg(long, conflicts_with_all = ["resume", "stop", "wait", "rate", "force"])]
     pause: bool,
     /// Let it go on.
-    #[arg(long, conflicts_with_all = ["stop", "wait", "rate"])]
+    #[arg(long, conflicts_with_all = ["stop", "wait", "rate", "force"])]
     resume: bool,
     /// Give it up for good.
-    #[arg(long, conflicts_with_all = ["wait", "rate"])]
+    #[arg(long, conflicts_with_all = ["wait", "rate", "force"])]
     stop: bool,
     /// Limit of the scrub (and of a rebuild): how much of each data device is looked at. It stays until
     /// `rate` or a restart changes it.

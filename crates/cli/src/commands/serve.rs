@@ -153,7 +153,9 @@ impl ArrayChoices {
         self.cache.check(scheme)?;
         self.elastic.check_served(&[scheme])?;
         self.commits.rewrites.check_any(&[scheme])?;
-        check_commits(self.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)
+        let rate = self.commits.commit_rate.map(|rate| format!("--commit-rate {}", show_size(rate)));
+        check_commits(self.commits.commit_every.map(|writes| format!("--commit-every {writes}")), scheme)?;
+        check_commits(rate, scheme)
     }
 }
 

@@ -46,13 +46,14 @@ fn nothing_is_committed_where_parity_is_up_to_date() {
     let rig = rig();
     for scheme in ["raid", "elastic", "was"] {
         for every in ["100", "end"] {
-            for command in [
-                "replay --device=null",
-                "simulate --ssd=was-ssd",
-                "simulate --ssd=was-ssd --compare=raid,was",
-            ] {
+            for command in
+                ["replay --device=null", "simulate --ssd=was-ssd", "simulate --ssd=was-ssd --compare"]
+            {
                 let mut words: Vec<&str> = command.split(' ').collect();
-                words.extend(["--trace=t.csv", "--scheme", scheme, "--commit-every", every]);
+                if !command.contains("--compare") {
+                    words.push("--scheme");
+                }
+                words.extend([scheme, "--trace=t.csv", "--commit-every", every]);
                 rig.run(&words).refused(&["--commit-every", every, "nothing to commit"]);
             }
         }
@@ -138,6 +139,43 @@ fn options_without_effect_are_refused() {
     bench("--schemes=raid --workload=burst --batch=9", &["--batch 9, --prefetch 2: found no rebuild"]);
     bench("--working-set=2MiB", &["--working-set 2 MiB: expected at most the 1 MiB"]);
     bench("--schemes=was --table-memory=1MiB", &["--table-memory 1 MiB: scheme was"]);
+}
+
+/// Options that others beside them take the effect of.
+#[test]
+fn options_that_others_overrule_are_refused() {
+    let rig = rig();
+    let simulate = "simulate --ssd=was-ssd --trace=t.csv";
+    let flash = "flash run --workload=uniform --logical-size=32MiB --spare=1.5 --seed=1";
+    let reliability = "reliability --geometry=6+2 --trials=0";
+    for (words, said) in [
+        (format!("{simulate} --compare=raid,eplog --scheme=was"), "--scheme was: found beside"),
+        (format!("{simulate} --sweep=scheme=raid,eplog --scheme=was"), "--scheme was: found beside"),
+        (format!("{simulate} --compare=raid,was --own-terms --sync"), "--own-terms: found beside --sync"),
+        (format!("{simulate} --compare=was --own-terms --sweep=sync=on,off"), "--own-terms: found beside"),
+        (format!("{simulate} --compare=raid,eplog --own-terms"), "--own-terms: found no runs that"),
+        (format!("{simulate} --fail=0 --fail-at=1"), "--fail-at 1: found --fail 0"),
+        (format!("{simulate} --compare=raid,was --fail=0 --fail-at=1"), "--fail-at 1: found --fail 0"),
+        (format!("{simulate} --stress-ratio=3"), "--stress-ratio 3: found no --slc-cap"),
+        (format!("{flash} --stress-ratio=3"), "--stress-ratio 3: found no --slc-cap"),
+        (format!("{reliability} --seed=3"), "--seed: found --trials 0"),
+        (format!("{reliability} --confidence=95%"), "--confidence: found --trials 0"),
+        (format!("{reliability} --repair-distribution=fixed"), "--repair-distribution: found --trials 0"),
+    ] {
+        rig.run(&words.split(' ').collect::<Vec<_>>()).refused(&[said]);
+    }
+    for sound in [
+        format!("{simulate} --compare=raid,was --own-terms"),
+        format!("{simulate} --sweep=fail=0,1 --fail=1 --fail-at=1"),
+        format!("{simulate} --stress-ratio=3 --slc-cap=0.5 --streams=parity"),
+        format!("{reliability} --seed=1 --confidence=99%"),
+    ] {
+        rig.run(&sound.split(' ').collect::<Vec<_>>()).ok();
+    }
+    rig.run(&["scrub", "x", "--pause", "--force"]).refused(&["--pause", "cannot be used with '--force'"]);
+    let create = ["create", "--scheme=raid", "--parity=1", "--file-size=32MiB", "--data", "a", "b", "c"];
+    rig.run(&create).ok();
+    rig.serve_run(&["a", "b", "c"], "true", &["--commit-rate=1MiB/s"]).refused(&["--commit-rate 1 MiB"]);
 }
 
 /// The writes of a fill bring no commit nearer: the first one comes after so many writes of the trace.

@@ -213,3 +213,23 @@ fn who_is_awake_is_not_rung() {
     bell.wake();
     assert_eq!(rustix::io::read(&bell, &mut [0; 8]), Err(rustix::io::Errno::AGAIN), "it is silent again");
 }
+
+#[test]
+fn a_bell_that_nobody_rang_is_not_read() {
+    let bell = Bell::new().unwrap();
+    let is_silent = || rustix::io::read(&bell, &mut [0; 8]) == Err(rustix::io::Errno::AGAIN);
+    // Whatever reads the event would take this out of it.
+    rustix::io::write(&bell, &1u64.to_ne_bytes()).unwrap();
+    bell.doze();
+    bell.wake();
+    assert!(!is_silent(), "it was read, though nobody rang");
+    bell.doze();
+    bell.ring();
+    bell.ring_anyway();
+    bell.wake();
+    assert!(is_silent(), "both rings were taken");
+    // Nor afterwards.
+    rustix::io::write(&bell, &1u64.to_ne_bytes()).unwrap();
+    bell.wake();
+    assert!(!is_silent(), "what was taken is not waited for");
+}

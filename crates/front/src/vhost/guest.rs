@@ -130,6 +130,7 @@ impl Guest {
     fn message(&mut self, socket: &OwnedFd) -> Result<Option<[u8; HEAD_BYTES]>, Fault> {
         self.hears_half = false;
         let mut head = [0; HEAD_BYTES];
+        let here = rustix::io::ioctl_fionread(socket).map_err(|error| Fault::Socket(error.into()))?;
         let length = match rustix::net::recv(socket, &mut head, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
             Ok((_, 0)) => {
                 self.gone = true;
@@ -145,11 +146,15 @@ impl Guest {
             Err(error) => return Err(Fault::Socket(error.into())),
         };
         if length < HEAD_BYTES {
+            // Nobody sees beyond a piece that comes with descriptors before that is taken.
+            if here >= wide(HEAD_BYTES) {
+                let why = "its descriptors came with a part of its head, expected with all of it";
+                return Err(Fault::of_protocol(Violation::Message(why.to_owned())));
+            }
             self.hears_half = true;
             return Ok(None);
         }
         let rest = channel::rest_bytes(&head);
-        let here = rustix::io::ioctl_fionread(socket).map_err(|error| Fault::Socket(error.into()))?;
         // One that is too long is refused by its head.
         let is_whole = rest > MESSAGE_REST_BYTES_MAX || here >= wide(HEAD_BYTES) + rest;
         self.hears_half = !is_whole;

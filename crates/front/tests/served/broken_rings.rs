@@ -76,11 +76,10 @@ impl Raw {
     }
 
     fn send(&self, what: u32, body: &[u8], files: &[BorrowedFd<'_>]) {
-        let mut message = Vec::new();
-        for word in [what, 1, u32::try_from(body.len()).unwrap()] {
-            message.extend(word.to_le_bytes());
-        }
-        message.extend(body);
+        self.send_bytes(&message(what, body), files);
+    }
+
+    fn send_bytes(&self, message: &[u8], files: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !files.is_empty() {
@@ -88,7 +87,7 @@ impl Raw {
         }
         let flags = SendFlags::NOSIGNAL;
         // Who is disconnected before is found out when it listens.
-        let _ = sendmsg(&self.stream, &[IoSlice::new(&message)], &mut ancillary, flags);
+        let _ = sendmsg(&self.stream, &[IoSlice::new(message)], &mut ancillary, flags);
     }
 
     fn share_memory(&self, size_bytes: u64) {
@@ -180,6 +179,11 @@ impl Raw {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         }
     }
+}
+
+fn message(what: u32, body: &[u8]) -> Vec<u8> {
+    let head = [what, 1, u32::try_from(body.len()).unwrap()];
+    [head.map(u32::to_le_bytes).concat(), body.to_vec()].concat()
 }
 
 fn words(words: &[u64]) -> Vec<u8> {
@@ -380,6 +384,42 @@ fn half_a_message_is_not_looked_at_again_and_again() {
         assert!(turns < 20, "the server looked {turns} times at a client that said nothing new");
     }
     drop(raw);
+    server.stop();
+}
+
+#[test]
+fn messages_are_understood_byte_by_byte() {
+    let server = server();
+    let mut raw = Raw::connect(&server.file("disk"));
+    for (what, body) in [(SET_OWNER, vec![]), (SET_FEATURES, words(&[VERSION_1 | INDIRECT_DESCRIPTORS]))] {
+        message(what, &body).iter().for_each(|byte| raw.send_bytes(&[*byte], &[]));
+    }
+    raw.prepare();
+    raw.request(1, 8, 512);
+    raw.offer(0);
+    assert_eq!(raw.status(), 0);
+    server.stop();
+}
+
+/// Nothing of a message can be looked at beyond a piece of it that comes with descriptors.
+#[test]
+fn descriptors_with_a_part_of_a_message_are_refused_and_closed() {
+    let server = server();
+    let message = message(SET_VRING_KICK, &words(&[0]));
+    for with in 0..message.len() {
+        let mut raw = Raw::connect(&server.file("disk"));
+        raw.say(SET_OWNER, &[], &[]);
+        let (mut own, theirs) = UnixStream::pair().unwrap();
+        for (index, byte) in message.iter().enumerate() {
+            let files = [theirs.as_fd()];
+            raw.send_bytes(&[*byte], if index == with { &files } else { &[] });
+        }
+        drop(theirs);
+        raw.await_end();
+        after(&server, if with < 11 { "descriptors came with a part" } else { "a message of the client" });
+        own.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        assert_eq!(own.read(&mut [0]).unwrap(), 0, "with byte {with}: the descriptor is open still");
+    }
     server.stop();
 }
 

@@ -66,9 +66,12 @@ pub struct DeviceOptions {
     #[arg(long, value_parser = parse_cap, value_name = "CAP")]
     slc_cap: Option<SlcCap>,
     /// Wear of a page in MLC mode in relation to one in SLC mode.
-    #[arg(long, default_value_t = 2.5, value_name = "R")]
+    #[arg(long, default_value_t = STRESS_RATIO, value_name = "R")]
     pub stress_ratio: f64,
 }
+
+/// Wear of a page in MLC mode in relation to one in SLC mode, unless that is said.
+pub const STRESS_RATIO: f64 = 2.5;
 
 /// Where GC writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -257,6 +260,12 @@ impl DeviceOptions {
                 "--slc-cap: found --streams none, with which an SSD does not tell parity from data and writes none in SLC \
                  mode; add --streams parity",
             ));
+        }
+        if self.slc_cap.is_none() && self.stress_ratio != STRESS_RATIO {
+            return Err(Failure::new(format!(
+                "--stress-ratio {}: found no --slc-cap, without which nothing is written in SLC mode; add it, or leave this out",
+                self.stress_ratio
+            )));
         }
         if let Some(limit) = self.stream_limit.filter(|_| config.streams.separation == Separation::None) {
             return Err(Failure::new(format!(

@@ -12,6 +12,7 @@ use crate::watch::Shown;
 use cases::Case;
 use node::output;
 pub use options::Arguments;
+use options::{CONFIDENCE, DistributionName, SEED};
 use reliability::{Answer, Outcome, Plan, closed, simulate_while, solve};
 use serde_json::Value;
 
@@ -44,6 +45,7 @@ pub(crate) fn embedded(arguments: &Arguments, shown: Shown<'_>) -> Result<Value,
 }
 
 fn rows(arguments: &Arguments, shown: Shown<'_>) -> Result<Vec<Row>, Failure> {
+    refuse_meaningless(arguments)?;
     let cases = cases::of(arguments)?;
     let trials = u64::from(arguments.run.trials);
     shown.begin("lives", trials.saturating_mul(u64::try_from(cases.len())?))?;
@@ -54,6 +56,25 @@ fn rows(arguments: &Arguments, shown: Shown<'_>) -> Result<Vec<Row>, Failure> {
         found
     };
     cases.into_iter().map(&mut row).collect()
+}
+
+/// Refuses what is about Monte Carlo where there is none.
+fn refuse_meaningless(arguments: &Arguments) -> Result<(), Failure> {
+    let run = &arguments.run;
+    if run.trials > 0 {
+        return Ok(());
+    }
+    let given = [
+        (run.seed != SEED).then_some("--seed"),
+        (run.confidence != CONFIDENCE).then_some("--confidence"),
+        (arguments.repair.repair_distribution == DistributionName::Fixed).then_some("--repair-distribution"),
+    ];
+    match given.into_iter().flatten().next() {
+        Some(option) => Err(Failure::new(format!(
+            "{option}: found --trials 0, with which no lives are followed; leave one of them out"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn row(arguments: &Arguments, case: Case, goes_on: &mut dyn FnMut(u32) -> bool) -> Result<Row, Failure> {

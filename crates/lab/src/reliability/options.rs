@@ -177,6 +177,11 @@ pub struct WearOptions {
     pub wear_shape: f64,
 }
 
+/// Seed of Monte Carlo, unless it is said.
+pub const SEED: u64 = 1;
+/// Confidence of its intervals, unless it is said.
+pub const CONFIDENCE: f64 = 0.99;
+
 #[derive(Args, Debug)]
 pub struct RunOptions {
     /// The time looked at.
@@ -186,7 +191,7 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 20_000, value_name = "N")]
     pub trials: u32,
     /// Same seed, same result.
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = SEED, value_name = "N")]
     pub seed: u64,
     /// Confidence of the intervals.
     #[arg(long, value_parser = parse_share, default_value = "99%", value_name = "SHARE")]

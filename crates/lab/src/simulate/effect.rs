@@ -51,7 +51,7 @@ pub fn check_grid(arguments: &Arguments, cells: &[Cell]) -> Result<(), Failure> 
     check_devices(&cells.iter().map(|cell| &cell.arguments).collect::<Vec<_>>())
 }
 
-/// What is said of log devices that no run has, and of work that none does.
+/// What is said of log devices that no run has, of losses, and of work that none does.
 fn check_devices(runs: &[&Arguments]) -> Result<(), Failure> {
     let named: Vec<&&Arguments> = runs.iter().filter(|run| run.log_device.is_some()).collect();
     if let Some(run) = named.first().filter(|_| named.iter().all(|run| run.array.log_count() == 0)) {
@@ -59,6 +59,14 @@ fn check_devices(runs: &[&Arguments]) -> Result<(), Failure> {
             "--log-device {}: scheme {} has no log devices here; leave it out",
             run.log_preset(),
             run.array.scheme
+        )));
+    }
+    let lossy: Vec<&&Arguments> = runs.iter().filter(|run| run.recovery.fail_at.is_some()).collect();
+    if let Some(at) = lossy.first().and_then(|run| run.recovery.fail_at)
+        && lossy.iter().all(|run| run.recovery.fail == Some(0))
+    {
+        return Err(Failure::new(format!(
+            "--fail-at {at}: found --fail 0, with which no SSD is lost on the way; leave it out, or lose some"
         )));
     }
     let works = |run: &Arguments| run.recovery.rebuild > 0 || run.array.scheme.has_log();

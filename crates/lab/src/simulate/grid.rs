@@ -3,7 +3,9 @@
 use super::Arguments;
 use crate::failure::Failure;
 use crate::misuse::in_a_line;
+use clap::parser::ValueSource;
 use clap::{Args as _, Command, FromArgMatches as _};
+use format::SchemeKind;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -85,6 +87,24 @@ pub fn cells(axes: &[Axis], line: &[OsString]) -> Result<Vec<Cell>, Failure> {
     };
     let flags = axes.iter().map(is_flag).collect::<Result<Vec<_>, _>>()?;
     (0..count).map(|index| cell(axes, &flags, line, index)).collect()
+}
+
+/// Refuses a scheme of the command line beside those that are swept or compared: no cell would have it.
+pub fn refuse_scheme(axes: &[Axis], line: &[OsString]) -> Result<(), Failure> {
+    if !axes.iter().any(|axis| axis.option == "scheme") {
+        return Ok(());
+    }
+    let command = Arguments::augment_args(Command::new("simulate")).no_binary_name(true);
+    let matches = command.args_override_self(true).try_get_matches_from(line);
+    let matches = matches.map_err(|error| Failure::new(in_a_line(&error)))?;
+    match matches.get_one::<SchemeKind>("scheme") {
+        Some(scheme) if matches.value_source("scheme") == Some(ValueSource::CommandLine) => {
+            Err(Failure::new(format!(
+                "--scheme {scheme}: found beside the schemes of --compare or --sweep, which are run instead; leave it out"
+            )))
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Whether an axis is of a flag, which is on or off; other options take their values as they are.

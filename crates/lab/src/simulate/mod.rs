@@ -20,7 +20,7 @@ use crate::Exit;
 use crate::drive::load::{Loaded, TraceOptions};
 use crate::drive::series::SeriesOptions;
 use crate::failure::Failure;
-use crate::flash::config::{Choices, DeviceOptions, Streams, parse_cap, parse_gc};
+use crate::flash::config::{Choices, DeviceOptions, STRESS_RATIO, Streams, parse_cap, parse_gc};
 use crate::given::Given;
 use crate::options::discards::Discards;
 use crate::options::placement::ElasticChoices;
@@ -153,9 +153,6 @@ struct StreamChoices {
     #[arg(long, default_value_t = STRESS_RATIO, value_name = "R")]
     stress_ratio: f64,
 }
-
-/// Wear of a page in MLC mode in relation to one in SLC mode, unless that is said.
-const STRESS_RATIO: f64 = 2.5;
 
 impl StreamChoices {
     /// Whether something is asked of the SSDs' flash.

@@ -4,7 +4,7 @@
 
 use super::effect;
 use super::figures::{Figures, NAMES, Row, number};
-use super::grid::{Axis, Cell, axes, cells};
+use super::grid::{Axis, Cell, axes, cells, refuse_scheme};
 use super::picture::Picture;
 use super::rig::simulate;
 use super::store::Store;
@@ -75,7 +75,9 @@ fn found(
     shown: Shown<'_>,
 ) -> Result<Found, Failure> {
     let mut cells = cells(axes, line)?;
+    refuse_scheme(axes, line)?;
     effect::check_grid(arguments, &cells)?;
+    refuse_own_terms(arguments, axes, &cells)?;
     let equal = if arguments.cells.own_terms || axes.iter().any(|axis| axis.option == "sync") {
         None
     } else {
@@ -343,6 +345,23 @@ fn put_on_equal_terms(cells: &mut [Cell]) -> Option<String> {
     let line = acknowledged(cells).equalized("--own-terms runs each scheme as it is served.")?;
     cells.iter_mut().for_each(|cell| cell.arguments.array.sync = true);
     Some(line)
+}
+
+/// Refuses to leave terms as they are where nothing would change them.
+fn refuse_own_terms(arguments: &Arguments, axes: &[Axis], cells: &[Cell]) -> Result<(), Failure> {
+    if !arguments.cells.own_terms {
+        return Ok(());
+    }
+    let why = if axes.iter().any(|axis| axis.option == "sync") {
+        "found beside --sweep sync, which says when each run acknowledges writes"
+    } else if arguments.array.sync {
+        "found beside --sync, with which all runs acknowledge what is durable"
+    } else if acknowledged(cells).equalized("").is_none() {
+        "found no runs that acknowledge writes otherwise than the others"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::new(format!("--own-terms: {why}; leave it out")))
 }
 
 /// When the schemes of the cells acknowledge a write.
