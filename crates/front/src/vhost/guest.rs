@@ -62,6 +62,8 @@ pub(crate) struct Guest {
     slots_held: usize,
     /// There was something in a ring when it was looked at last.
     took: bool,
+    /// As many requests are open as may be: what is in the rings stays there until one ends.
+    is_full: bool,
     /// A message waits until no request is open.
     message_waits: bool,
     /// Part of a message is there.
@@ -96,6 +98,7 @@ impl Guest {
             open: 0,
             slots_held: 0,
             took: false,
+            is_full: false,
             message_waits: false,
             hears_half: false,
             has_spoken: false,
@@ -155,6 +158,8 @@ impl Guest {
             return Ok(None);
         }
         let rest = channel::rest_bytes(&head);
+        // More may have come since.
+        let here = rustix::io::ioctl_fionread(socket).map_err(|error| Fault::Socket(error.into()))?;
         // One that is too long is refused by its head.
         let is_whole = rest > MESSAGE_REST_BYTES_MAX || here >= wide(HEAD_BYTES) + rest;
         self.hears_half = !is_whole;
@@ -198,12 +203,14 @@ impl Guest {
         }
         self.notice_size(cx);
         if self.carry_on(cx).map_err(Fault::of_protocol)? == Room::None {
+            self.pass_over_rings();
             return Ok(());
         }
+        if self.message_waits && self.open == 0 {
+            self.hear(socket, cx)?;
+        }
         if self.message_waits {
-            if self.open == 0 {
-                self.hear(socket, cx)?;
-            }
+            self.pass_over_rings();
             return Ok(());
         }
         if self.stopping {
@@ -214,6 +221,13 @@ impl Guest {
             self.take(ring, cx).and_then(|()| self.carry_on(cx)).map_err(Fault::of_protocol)?;
         }
         Ok(())
+    }
+
+    /// The rings are not looked into now, although the client may have told of something: so they are before
+    /// this thread sleeps.
+    fn pass_over_rings(&mut self) {
+        let Device { rings, running, .. } = &mut self.device;
+        running.iter().for_each(|&index| rings[index].armed = false);
     }
 
     /// The volume may have become larger.
@@ -231,6 +245,11 @@ impl Guest {
         let room = cx.desk.limits.requests_in_flight_max.saturating_sub(self.open);
         let Device { memory, rings, .. } = &mut self.device;
         let (map, ring) = (memory.map(), &mut rings[index]);
+        self.is_full = room == 0;
+        if self.is_full {
+            ring.armed = false; // what is in it stays there
+            return Ok(());
+        }
         let cannot =
             |error: virtio_queue::Error| Violation::Available { ring: index, why: error.to_string() };
         let before = self.open;
@@ -491,6 +510,7 @@ impl Guest {
     fn answer(&mut self, key: Key<Transfer>, status: u8, written_bytes: u32) -> Result<(), Violation> {
         self.transfers.release(key);
         self.open -= 1;
+        self.is_full = false;
         let Device { memory, rings, .. } = &mut self.device;
         let transfer = &self.transfers[key];
         transfer.put_status(status, memory.map())?;
@@ -526,7 +546,8 @@ impl Guest {
         if std::mem::take(&mut self.took) || self.violation.is_some() || is_free {
             return true;
         }
-        if self.stopping || self.message_waits || self.current.is_some() {
+        let waits = self.message_waits || self.current.is_some() || self.is_full;
+        if self.stopping || waits {
             return false; // it goes on when something ends
         }
         let Device { memory, rings, running, .. } = &mut self.device;

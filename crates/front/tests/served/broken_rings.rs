@@ -52,7 +52,7 @@ type Breakage<'a> = (&'a str, &'a dyn Fn(&mut Raw));
 type Nonsense<'a> = (&'a str, &'a dyn Fn(&Raw));
 
 /// A client made by hand.
-struct Raw {
+pub struct Raw {
     stream: UnixStream,
     memory: File,
     kick: OwnedFd,
@@ -70,7 +70,7 @@ impl Raw {
         Self { stream, memory, kick: event(), call: event(), next: 0 }
     }
 
-    fn say(&self, what: u32, words: &[u64], files: &[BorrowedFd<'_>]) {
+    pub fn say(&self, what: u32, words: &[u64], files: &[BorrowedFd<'_>]) {
         let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.send(what, &body, files);
     }
@@ -105,7 +105,7 @@ impl Raw {
     }
 
     /// All that is needed before the first request.
-    fn begin(path: &Path) -> Self {
+    pub fn begin(path: &Path) -> Self {
         let raw = Self::connect(path);
         raw.prepare();
         raw
@@ -132,7 +132,7 @@ impl Raw {
     }
 
     /// A request as it should be: head, payload, status, in descriptors 0 to 2.
-    fn request(&self, what: u32, sector: u64, length: u32) {
+    pub fn request(&self, what: u32, sector: u64, length: u32) {
         let head = [u64::from(what).to_le_bytes(), sector.to_le_bytes()].concat();
         self.put(HEADER, &head);
         let reads = what == 0 || what == 8;
@@ -142,7 +142,7 @@ impl Raw {
         self.put(STATUS, &[0xee]);
     }
 
-    fn offer(&mut self, head: u16) {
+    pub fn offer(&mut self, head: u16) {
         self.put(AVAILABLE + 4 + u64::from(self.next % RING_SIZE) * 2, &head.to_le_bytes());
         self.next = self.next.wrapping_add(1);
         self.put(AVAILABLE + 2, &self.next.to_le_bytes());
@@ -170,6 +170,30 @@ impl Raw {
             std::thread::sleep(Duration::from_millis(1));
         }
         status[0]
+    }
+
+    /// The same request from three descriptors behind these.
+    pub fn copy_request(&self, first: u16) {
+        let mut descriptor = [0; 16];
+        for index in 0..3 {
+            self.memory.read_exact_at(&mut descriptor, u64::from(index) * 16).unwrap();
+            let next = u16::from_le_bytes([descriptor[14], descriptor[15]]);
+            descriptor[14..].copy_from_slice(&(next + first).to_le_bytes());
+            self.put(u64::from(first + index) * 16, &descriptor);
+        }
+    }
+
+    /// Waits for so many answers in all, for some seconds; how many there are.
+    pub fn answers(&self, wanted: u16) -> u16 {
+        let mut used = [0; 2];
+        for _ in 0..10_000 {
+            self.memory.read_exact_at(&mut used, USED + 2).unwrap();
+            if u16::from_le_bytes(used) >= wanted {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        u16::from_le_bytes(used)
     }
 
     /// Waits until the server has hung up.

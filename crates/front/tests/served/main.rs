@@ -6,6 +6,8 @@
 mod broken_rings;
 mod common;
 mod misbehaving_clients;
+#[cfg(feature = "vhost-user")]
+mod rings_passed_over;
 mod shards_apart;
 mod sockets_and_stop;
 mod standard_clients;
