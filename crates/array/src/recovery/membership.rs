@@ -24,7 +24,8 @@ pub struct Arrangement {
     /// Given devices that went on apart from the one that counts: what they hold nothing else may hold
     /// ([`went_on_apart`]).
     pub diverged: Vec<usize>,
-    /// Members whose superblock is not the newest: power failed while it was written to all of them.
+    /// Members whose superblock is not the newest, and is where the next one goes: power failed while the
+    /// newest was written to all of them.
     pub lagging: Vec<DevIndex>,
     /// What each member's own superblock remembers of its errors.
     pub faults: Vec<FaultRecord>,
@@ -115,6 +116,13 @@ pub fn last_served<'a>(copies: impl Iterator<Item = &'a Superblock> + Clone) -> 
     Some(copies.clone().find(is_of_cut_start).unwrap_or(newest))
 }
 
+/// Whether the update after the newest is written over this superblock, the newest of its device: the copies
+/// are written in turn. If it is not, the newest itself would be written over it, and torn leave nothing: what
+/// is in the other copy may have been torn before.
+fn is_written_next(superblock: &Superblock, newest: &Superblock) -> bool {
+    superblock.config_seq.abs_diff(newest.config_seq) % 2 == 1
+}
+
 /// Whether a member that is in service cannot have this superblock: whoever is, has every round but the last.
 /// A power cut explains that one; only what was put back from a copy is a whole assembly behind. Of a copy
 /// made in the same assembly, or in one that a build before this rule began, nobody knows.
@@ -178,10 +186,10 @@ pub fn arrange_any(found: &[Superblock]) -> Result<Arrangement, AssembleError> {
             return Err(AssembleError::Duplicate { first: other, second: index, dev: superblock.dev });
         } else {
             faults[dev] = superblock.faults;
-            if superblock.update() != newest.update() {
-                lagging.push(superblock.dev);
-            } else {
+            if superblock.update() == newest.update() {
                 rebuilt[dev] = superblock.rebuilt;
+            } else if is_written_next(superblock, &newest) {
+                lagging.push(superblock.dev);
             }
         }
     }

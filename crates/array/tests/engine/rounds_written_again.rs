@@ -4,7 +4,7 @@
 
 use crate::common::{create_options, fresh, superblocks};
 use array::arrange;
-use block::Seq;
+use block::{DevIndex, Seq};
 use format::{MemberState, SchemeKind};
 
 #[test]
@@ -39,5 +39,21 @@ fn of_two_updates_of_one_number_the_one_that_is_everywhere_counts() {
         assert_eq!(arrangement.members[1].state, MemberState::Failed);
         assert_eq!(arrangement.members[0].state, MemberState::Healthy);
         assert!(arrangement.places[0].is_some() && arrangement.places[1].is_none());
+    }
+}
+
+/// One that was told alone is two updates ahead of the others, whose other copy was torn by the update after
+/// that: the newest is not written over the only copy that they have. Found by world 607569775.
+#[test]
+fn the_newest_is_written_only_where_it_leaves_a_copy() {
+    let mut devices = fresh(&create_options(SchemeKind::Eplog, 4, 1), 12, 64);
+    let mut found = superblocks(&mut devices, 6);
+    found[2].config_seq += 2;
+    found[4].config_seq += 1;
+    for _ in 0..found.len() {
+        found.rotate_left(1);
+        let arrangement = arrange(&found).unwrap();
+        assert!(arrangement.places.iter().all(Option::is_some));
+        assert_eq!(arrangement.lagging, [DevIndex::new(4)]);
     }
 }
