@@ -117,8 +117,8 @@ pub fn last_served<'a>(copies: impl Iterator<Item = &'a Superblock> + Clone) -> 
 }
 
 /// Whether the update after the newest is written over this superblock, the newest of its device: the copies
-/// are written in turn. If it is not, the newest itself would be written over it, and torn leave nothing: what
-/// is in the other copy may have been torn before.
+/// are written in turn. If it is not, the newest itself would be written over it, and torn leave nothing:
+/// what is in the other copy may have been torn before.
 fn is_written_next(superblock: &Superblock, newest: &Superblock) -> bool {
     superblock.config_seq.abs_diff(newest.config_seq) % 2 == 1
 }
