@@ -1,11 +1,10 @@
 //! A listening socket and what is spoken on it.
 
-use super::listening::{Arrival, Listening};
+use super::listening::Listening;
 use super::{Guard, Protocol, ServerError};
 use crate::Tls;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
@@ -57,15 +56,10 @@ impl Listener {
     pub(super) fn tls(&self) -> Option<Tls> {
         self.listening.tls()
     }
-
-    /// Takes the next connection, not blocking, and says who it is.
-    pub(super) fn accept(&self) -> io::Result<Arrival> {
-        self.listening.accept()
-    }
 }
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.listening.as_fd()
+impl AsRef<Listening> for Listener {
+    fn as_ref(&self) -> &Listening {
+        &self.listening
     }
 }

@@ -135,6 +135,12 @@ impl Listening {
     }
 }
 
+impl AsRef<Self> for Listening {
+    fn as_ref(&self) -> &Self {
+        self
+    }
+}
+
 impl AsFd for Listening {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.socket {

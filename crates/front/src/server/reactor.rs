@@ -8,7 +8,7 @@ mod arrivals;
 
 use super::client::Client;
 use super::listener::Listener;
-use super::watching::{add, create_epoll, is_shortage, watch_caller, watch_listening};
+use super::watching::{Ready, Watch};
 use super::{Flow, Hooks, ServerError, Summary};
 use crate::desk::{ConnectionId, Context, Desk};
 use crate::meter::Meter;
@@ -16,26 +16,13 @@ use crate::session::Fault;
 #[cfg(feature = "ublk")]
 use crate::ublk::Served;
 use crate::{Done, Export, Limits, Volume};
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
+use rustix::event::epoll;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::Instant;
 
-const TOKEN_WAKE: u64 = u64::MAX;
-const TOKEN_EXTRA: u64 = u64::MAX - 1;
-/// Listener `i` has token `TOKEN_LISTENER - i`.
-const TOKEN_LISTENER: u64 = u64::MAX - 2;
-/// Set in the tokens of what clients with rings ring by; those of all others that are below the ones above
-/// have it clear.
+/// Set in the tokens of what clients with rings ring by; those of all others have it clear.
 const TOKEN_RING: u64 = 1 << 62;
-
-/// Events taken per turn.
-const EVENTS_MAX: usize = 256;
-/// How often time limits are looked at while there is anything they apply to.
-const TICK_NS: u64 = 100_000_000;
 
 /// A place for a client.
 #[derive(Default)]
@@ -70,12 +57,7 @@ struct Agenda {
 }
 
 struct Reactor<'a, V, H> {
-    epoll: Arc<OwnedFd>,
-    /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced
-    /// as a whole; none while this process may open no more.
-    extra: Option<OwnedFd>,
-    listeners: Vec<Listener>,
-    accept_paused_until_ns: Option<u64>,
+    watch: Watch<Listener>,
     waiting: Option<Waiting>,
     seats: Vec<Seat>,
     seats_free: Vec<u32>,
@@ -86,13 +68,7 @@ struct Reactor<'a, V, H> {
     desk: Desk,
     volume: &'a mut V,
     hooks: &'a mut H,
-    events: Vec<epoll::Event>,
     done: Vec<Done>,
-    started: Instant,
-    now_ns: u64,
-    next_tick_ns: u64,
-    /// Set once a stop was asked for.
-    stop_by_ns: Option<u64>,
     summary: Summary,
 }
 
@@ -113,17 +89,10 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
     hooks: &mut H,
 ) -> Result<Summary, ServerError> {
     let Work { listeners, export, limits, meter, .. } = work;
-    let epoll = Arc::new(create_epoll()?);
     let mut desk = Desk::new(export, limits, volume);
     desk.meter = meter;
-    if let Some(fd) = volume.wake_fd() {
-        add(&epoll, fd, TOKEN_WAKE, epoll::EventFlags::IN)?;
-    }
     let mut reactor = Reactor {
-        epoll,
-        extra: None,
-        listeners,
-        accept_paused_until_ns: None,
+        watch: Watch::new(listeners, volume.wake_fd())?,
         waiting: None,
         seats: Vec::new(),
         seats_free: Vec::new(),
@@ -133,15 +102,9 @@ pub(super) fn run<V: Volume, H: Hooks<V>>(
         desk,
         volume,
         hooks,
-        events: Vec::with_capacity(EVENTS_MAX),
         done: Vec::new(),
-        started: Instant::now(),
-        now_ns: 0,
-        next_tick_ns: TICK_NS,
-        stop_by_ns: None,
         summary: Summary::default(),
     };
-    reactor.watch_listeners()?;
     reactor.rewatch()?;
     #[cfg(feature = "ublk")]
     for disk in work.disks {
@@ -160,12 +123,9 @@ fn token_of(id: ConnectionId) -> u64 {
 impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     fn turn(&mut self) -> io::Result<()> {
         self.wait()?;
-        self.look_at_clock();
-        let events = std::mem::take(&mut self.events);
-        for event in &events {
-            self.handle(event.data.u64(), event.flags)?;
+        while let Some(ready) = self.watch.next_ready() {
+            self.handle(ready)?;
         }
-        self.events = events;
         self.give_turns();
         self.look_into_rings();
         self.drive();
@@ -174,15 +134,14 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         self.admit_waiting()?;
         let flow = self.hooks.on_turn(self.volume);
         self.follow(flow)?;
-        if self.now_ns >= self.next_tick_ns {
+        if self.watch.is_tick_due() {
             self.tick()?;
         }
         Ok(())
     }
 
     fn look_at_clock(&mut self) {
-        self.now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.desk.now_ns = self.now_ns;
+        self.desk.now_ns = self.watch.look_at_clock();
     }
 
     /// Those who gave others their turn have theirs.
@@ -199,60 +158,34 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         if timeout_ns != Some(0) && self.rings_stay_awake() {
             timeout_ns = Some(0);
         }
-        let timeout = timeout_ns.map(|ns| Timespec {
-            tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
-        });
-        self.events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        self.watch.wait(timeout_ns)?;
+        self.desk.now_ns = self.watch.now_ns();
+        Ok(())
     }
 
     fn timeout_ns(&self) -> Option<u64> {
         if self.desk.started_since_drive || !self.agenda.turns.is_empty() {
             return Some(0);
         }
-        let timed = self.stop_by_ns.is_some()
-            || self.accept_paused_until_ns.is_some()
-            || self.extra.is_none()
-            || self.waiting.is_some()
+        let of_clients = self.waiting.is_some()
             || self.desk.next_waiting().is_some()
             || self.seats.iter().flat_map(|seat| &seat.client).any(|client| client.in_handshake());
-        let tick = timed.then(|| self.next_tick_ns.saturating_sub(self.now_ns).min(TICK_NS));
+        let tick = self.watch.until_tick_ns(of_clients);
         [tick, self.volume.idle_for(), self.hooks.idle_for()].into_iter().flatten().min()
     }
 
-    fn handle(&mut self, token: u64, flags: epoll::EventFlags) -> io::Result<()> {
-        match token {
-            TOKEN_WAKE => {} // the volume is driven every turn
-            TOKEN_EXTRA => self.handle_extra()?,
-            _ => {
-                let listener =
-                    usize::try_from(TOKEN_LISTENER - token).ok().filter(|&i| i < self.listeners.len());
-                match listener {
-                    Some(index) => self.accept(index)?,
-                    None => self.handle_client(token, flags),
-                }
-            }
+    fn handle(&mut self, ready: Ready) -> io::Result<()> {
+        match ready {
+            Ready::Wake => {} // the volume is driven every turn
+            Ready::Caller => self.handle_caller()?,
+            Ready::Arrivals(listener) => self.accept(listener)?,
+            Ready::Client(token, flags) => self.handle_client(token, flags),
         }
         Ok(())
     }
 
-    fn handle_extra(&mut self) -> io::Result<()> {
-        let mut ready = [const { None }; 16];
-        let mut events = Vec::with_capacity(ready.len());
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let Some(extra) = &self.extra else { return Ok(()) };
-        match epoll::wait(extra, spare_capacity(&mut events), Some(&now)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        for (place, event) in ready.iter_mut().zip(&events) {
-            *place = RawFd::try_from(event.data.u64()).ok();
-        }
-        for fd in ready.into_iter().flatten() {
+    fn handle_caller(&mut self) -> io::Result<()> {
+        for fd in self.watch.caller_ready()? {
             let flow = self.hooks.on_ready(fd, self.volume);
             self.follow(flow)?;
             if flow == Flow::Rewatch {
@@ -276,19 +209,9 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     /// Watches the caller's descriptors anew. If that cannot be now, clients are served all the same, and it
     /// is tried again.
     fn rewatch(&mut self) -> io::Result<()> {
-        self.extra = None; // closing the old one takes it out of ours
         let mut fds = Vec::new();
         self.hooks.extra_fds(&mut fds);
-        self.extra = watch_caller(&self.epoll, TOKEN_EXTRA, fds)?;
-        Ok(())
-    }
-
-    fn watch_listeners(&self) -> io::Result<()> {
-        watch_listening(&self.epoll, &self.listeners, TOKEN_LISTENER)
-    }
-
-    fn unwatch_listeners(&self) -> io::Result<()> {
-        self.listeners.iter().try_for_each(|listener| Ok(epoll::delete(&self.epoll, listener)?))
+        self.watch.watch_caller(fds)
     }
 
     /// Those who have come from outside.
@@ -413,7 +336,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             match seat.client.as_mut().filter(|client| client.id == id) {
                 Some(client) => {
                     client.piece_done(tag, result, &mut cx);
-                    client.note_progress(self.now_ns);
+                    client.note_progress(self.watch.now_ns());
                     self.touch(id.index);
                 }
                 None => self.desk.orphan_done(self.volume, tag),
@@ -454,40 +377,31 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     }
 
     fn update_interest(&mut self, id: ConnectionId) {
-        let epoll = &self.epoll;
         let mut failed = None;
         if let Some(client) = &mut self.seats[id.index as usize].client {
             let wanted = client.interest_wanted();
             if wanted != client.interest {
                 client.interest = wanted;
-                let data = epoll::EventData::new_u64(token_of(id));
-                failed = epoll::modify(epoll, &client.socket, data, wanted).err();
+                failed = self.watch.change(&client.socket, token_of(id), wanted).err();
             }
         }
         if let Some(error) = failed {
-            self.close(id, Some(&Fault::Socket(error.into())));
+            self.close(id, Some(&Fault::Socket(error)));
         }
     }
 
     /// Looks at the time limits.
     fn tick(&mut self) -> io::Result<()> {
-        self.next_tick_ns = self.now_ns.saturating_add(TICK_NS);
-        if self.accept_paused_until_ns.is_some_and(|until_ns| self.now_ns >= until_ns) {
-            self.accept_paused_until_ns = match self.watch_listeners() {
-                Ok(()) => None,
-                Err(error) if is_shortage(&error) => Some(self.next_tick_ns),
-                Err(error) => return Err(error),
-            };
-        }
-        if self.extra.is_none() {
+        if self.watch.tick()? {
             self.rewatch()?;
         }
+        let now_ns = self.watch.now_ns();
         let limits = self.desk.limits;
         let slots_wanted = self.desk.next_waiting().is_some();
         for index in 0..self.seats.len() {
             let Some(client) = &self.seats[index].client else { continue };
-            let age_ns = self.now_ns.saturating_sub(client.opened_ns);
-            let still_ns = self.now_ns.saturating_sub(client.progress_ns);
+            let age_ns = now_ns.saturating_sub(client.opened_ns);
+            let still_ns = now_ns.saturating_sub(client.progress_ns);
             let stalls = slots_wanted && still_ns > limits.stall_timeout_ns;
             let fault = if client.in_handshake() && age_ns > limits.handshake_timeout_ns {
                 Fault::HandshakeTimeout
@@ -502,16 +416,9 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     }
 
     fn stop(&mut self) {
-        if self.stop_by_ns.is_some() {
+        if !self.watch.stop(self.desk.limits.stop_timeout_ns) {
             return;
         }
-        self.stop_by_ns = Some(self.now_ns.saturating_add(self.desk.limits.stop_timeout_ns));
-        if self.accept_paused_until_ns.take().is_none() {
-            // Closing them is not enough where others share them. One that cannot be taken out is reported in
-            // vain until the server ends.
-            let _ = self.unwatch_listeners();
-        }
-        self.listeners.clear();
         self.waiting = None;
         for index in 0..self.seats.len() {
             let Some(client) = &self.seats[index].client else { continue };
@@ -522,10 +429,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     }
 
     fn is_over(&self) -> bool {
-        self.stop_by_ns.is_some_and(|by_ns| {
-            let quiet = self.clients.all == 0 && self.desk.pieces_in_flight() == 0;
-            quiet || self.now_ns >= by_ns
-        })
+        self.watch.is_over(|| self.clients.all == 0 && self.desk.pieces_in_flight() == 0)
     }
 
     fn finish(mut self) -> Summary {

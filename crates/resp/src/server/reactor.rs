@@ -9,56 +9,36 @@ use super::{Driven, Hooks, Summary};
 use crate::desk::{ClientId, Desk};
 use crate::fault::Fault;
 use crate::session::{Context, Wants};
-use front::watching::{add, create_epoll, is_shortage, watch_caller, watch_listening};
+use front::watching::{Ready, Watch};
 use front::{Arrival, Flow, Listening, ServerError};
 use kv::ask::Told;
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
-use rustix::io::Errno;
+use rustix::event::epoll;
 use rustix::net::SendFlags;
 use std::io;
-use std::os::fd::{OwnedFd, RawFd};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::os::fd::OwnedFd;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-const TOKEN_WAKE: u64 = u64::MAX;
-const TOKEN_EXTRA: u64 = u64::MAX - 1;
-/// Listening socket `i` has token `TOKEN_LISTENER - i`; clients have the numbers they are told, from 1, with
-/// their places in the upper bits.
-const TOKEN_LISTENER: u64 = u64::MAX - 2;
-/// Bits of a token that hold a client's number; it takes years to use them up.
+/// Bits of a client's token that hold the number it is told, from 1; above them is its place. It takes years
+/// to use them up.
 const NUMBER_BITS: u32 = 44;
 
-/// Events taken per turn.
-const EVENTS_MAX: usize = 256;
 /// Connections accepted per listening socket and turn.
 const ACCEPTS_PER_TURN: usize = 16;
 /// What an answer brings is asked at once, so often, before sockets are looked at again: a command in several
 /// steps, and those that wait for its key.
 const ROUNDS_PER_TURN: usize = 8;
-/// How often time limits are looked at while there is anything they apply to.
-const TICK_NS: u64 = 100_000_000;
 /// How long two sides may take to agree on encryption.
 const HANDSHAKE_NS: u64 = 10_000_000_000;
 
 struct Reactor<'a, K, H> {
-    epoll: OwnedFd,
-    /// The caller's descriptors have an epoll of their own, watched by ours, so that they can be replaced
-    /// as a whole; none while this process may open no more.
-    extra: Option<OwnedFd>,
-    listening: Vec<Listening>,
-    accept_paused_until_ns: Option<u64>,
+    watch: Watch<Listening>,
     seats: Vec<Option<Box<Client>>>,
     seats_free: Vec<u32>,
     touched: Vec<u32>,
     desk: Desk,
     keys: &'a mut K,
     hooks: &'a mut H,
-    events: Vec<epoll::Event>,
     told: Vec<Told>,
-    started: Instant,
-    next_tick_ns: u64,
-    /// Set once a stop was asked for.
-    stop_by_ns: Option<u64>,
 }
 
 /// The time in milliseconds since 1970.
@@ -74,28 +54,16 @@ pub(super) fn run<K: Driven, H: Hooks<K>>(
     keys: &mut K,
     hooks: &mut H,
 ) -> Result<Summary, ServerError> {
-    let epoll = create_epoll()?;
-    if let Some(fd) = keys.wake_fd() {
-        add(&epoll, fd, TOKEN_WAKE, epoll::EventFlags::IN)?;
-    }
     let mut reactor = Reactor {
-        epoll,
-        extra: None,
-        listening,
-        accept_paused_until_ns: None,
+        watch: Watch::new(listening, keys.wake_fd())?,
         seats: Vec::new(),
         seats_free: Vec::new(),
         touched: Vec::new(),
         desk,
         keys,
         hooks,
-        events: Vec::with_capacity(EVENTS_MAX),
         told: Vec::new(),
-        started: Instant::now(),
-        next_tick_ns: TICK_NS,
-        stop_by_ns: None,
     };
-    reactor.watch_listening()?;
     reactor.rewatch()?;
     while !reactor.is_over() {
         reactor.turn()?;
@@ -113,13 +81,11 @@ fn place(index: u32) -> usize {
 
 impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
     fn turn(&mut self) -> io::Result<()> {
-        self.wait()?;
-        self.look_at_clock();
-        let events = std::mem::take(&mut self.events);
-        for event in &events {
-            self.handle(event.data.u64(), event.flags)?;
+        self.watch.wait(self.timeout_ns())?;
+        self.note_time(self.watch.now_ns());
+        while let Some(ready) = self.watch.next_ready() {
+            self.handle(ready)?;
         }
-        self.events = events;
         for _ in 0..ROUNDS_PER_TURN {
             self.drive();
             self.settle();
@@ -132,27 +98,15 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         if self.desk.stop_asked {
             self.stop();
         }
-        if self.desk.now_ns >= self.next_tick_ns {
+        if self.watch.is_tick_due() {
             self.tick()?;
         }
         Ok(())
     }
 
-    fn look_at_clock(&mut self) {
-        self.desk.now_ns = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    fn note_time(&mut self, now_ns: u64) {
+        self.desk.now_ns = now_ns;
         self.desk.now_ms = now_ms();
-    }
-
-    fn wait(&mut self) -> io::Result<()> {
-        let timeout = self.timeout_ns().map(|ns| Timespec {
-            tv_sec: i64::try_from(ns / 1_000_000_000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(ns % 1_000_000_000).unwrap_or(0),
-        });
-        self.events.clear();
-        match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout.as_ref()) {
-            Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
     }
 
     fn timeout_ns(&self) -> Option<u64> {
@@ -160,46 +114,27 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
             return Some(0);
         }
         let limits = &self.desk.limits;
-        let timed =
-            self.stop_by_ns.is_some()
-                || self.accept_paused_until_ns.is_some()
-                || self.extra.is_none()
-                || (limits.idle_timeout_ns.is_some() && self.desk.client_count() > 0)
+        let of_clients =
+            (limits.idle_timeout_ns.is_some() && self.desk.client_count() > 0)
                 || self.seats.iter().flatten().any(|client| {
                     client.is_handshaking() || client.interest.intersects(epoll::EventFlags::OUT)
                 });
-        let tick = timed.then(|| self.next_tick_ns.saturating_sub(self.desk.now_ns).min(TICK_NS));
+        let tick = self.watch.until_tick_ns(of_clients);
         [tick, self.keys.idle_for(), self.hooks.idle_for()].into_iter().flatten().min()
     }
 
-    fn handle(&mut self, token: u64, flags: epoll::EventFlags) -> io::Result<()> {
-        match token {
-            TOKEN_WAKE => {} // the store is driven every turn
-            TOKEN_EXTRA => self.handle_extra()?,
-            _ => {
-                let index = usize::try_from(TOKEN_LISTENER - token).ok();
-                match index.filter(|&index| index < self.listening.len()) {
-                    Some(index) => self.accept(index)?,
-                    None => self.handle_client(token, flags),
-                }
-            }
+    fn handle(&mut self, ready: Ready) -> io::Result<()> {
+        match ready {
+            Ready::Wake => {} // the store is driven every turn
+            Ready::Caller => self.handle_caller()?,
+            Ready::Arrivals(index) => self.accept(index)?,
+            Ready::Client(token, flags) => self.handle_client(token, flags),
         }
         Ok(())
     }
 
-    fn handle_extra(&mut self) -> io::Result<()> {
-        let mut ready = [const { None }; 16];
-        let mut events = Vec::with_capacity(ready.len());
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let Some(extra) = &self.extra else { return Ok(()) };
-        match epoll::wait(extra, spare_capacity(&mut events), Some(&now)) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-        for (place, event) in ready.iter_mut().zip(&events) {
-            *place = RawFd::try_from(event.data.u64()).ok();
-        }
-        for fd in ready.into_iter().flatten() {
+    fn handle_caller(&mut self) -> io::Result<()> {
+        for fd in self.watch.caller_ready()? {
             let flow = self.hooks.on_ready(fd, self.keys);
             self.follow(flow)?;
             if flow == Flow::Rewatch {
@@ -223,36 +158,17 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
     /// Watches the caller's descriptors anew. If that cannot be now, clients are served all the same, and it
     /// is tried again.
     fn rewatch(&mut self) -> io::Result<()> {
-        self.extra = None; // closing the old one takes it out of ours
         let mut fds = Vec::new();
         self.hooks.extra_fds(&mut fds);
-        self.extra = watch_caller(&self.epoll, TOKEN_EXTRA, fds)?;
-        Ok(())
-    }
-
-    fn watch_listening(&self) -> io::Result<()> {
-        watch_listening(&self.epoll, &self.listening, TOKEN_LISTENER)
-    }
-
-    fn unwatch_listening(&self) -> io::Result<()> {
-        self.listening.iter().try_for_each(|listening| Ok(epoll::delete(&self.epoll, listening)?))
+        self.watch.watch_caller(fds)
     }
 
     fn accept(&mut self, index: usize) -> io::Result<()> {
-        if self.accept_paused_until_ns.is_some() {
-            return Ok(());
-        }
         for _ in 0..ACCEPTS_PER_TURN {
-            match self.listening[index].accept() {
-                Ok(Arrival { peer, allowed: false, .. }) => self.turn_away(&peer, &Fault::NotAllowed),
-                Ok(Arrival { socket, peer, .. }) => self.seat(socket, peer, index),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => {
-                    // Out of descriptors or memory: the backlog must wait, or we would spin.
-                    self.accept_paused_until_ns = Some(self.desk.now_ns.saturating_add(TICK_NS));
-                    return self.unwatch_listening();
-                }
+            match self.watch.next_arrival(index)? {
+                Some(Arrival { peer, allowed: false, .. }) => self.turn_away(&peer, &Fault::NotAllowed),
+                Some(Arrival { socket, peer, .. }) => self.seat(socket, peer, index),
+                None => break,
             }
         }
         Ok(())
@@ -264,7 +180,7 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
     }
 
     fn seat(&mut self, socket: OwnedFd, peer: String, listening: usize) {
-        let tls = self.listening[listening].tls();
+        let tls = self.watch.listening()[listening].tls();
         let max = self.desk.limits.clients_max;
         if self.desk.client_count() >= max {
             if tls.is_none() {
@@ -284,7 +200,7 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         let id = self.desk.welcome(index, peer.clone());
         let client = Client::new(id, socket, peer.clone(), tls.as_ref(), self.desk.now_ns);
         let watched = client.and_then(|client| {
-            let added = add(&self.epoll, &client.socket, token_of(id), client.interest);
+            let added = self.watch.add(&client.socket, token_of(id), client.interest);
             added.map(|()| client).map_err(Fault::Socket)
         });
         match watched {
@@ -355,7 +271,8 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         let mut told = std::mem::take(&mut self.told);
         self.keys.drive(self.desk.now_ms, &mut told);
         if !told.is_empty() {
-            self.look_at_clock(); // what was asked in this turn took time, too
+            let now_ns = self.watch.look_at_clock();
+            self.note_time(now_ns); // what was asked in this turn took time, too
         }
         for Told { tag, answer } in told.drain(..) {
             let asked = self.desk.told(tag);
@@ -404,27 +321,18 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
         let wanted = client.interest_wanted();
         if wanted != client.interest {
             client.interest = wanted;
-            let data = epoll::EventData::new_u64(token_of(id));
-            if let Err(error) = epoll::modify(&self.epoll, &client.socket, data, wanted) {
-                self.close(id, Some(Fault::Socket(error.into())));
+            if let Err(error) = self.watch.change(&client.socket, token_of(id), wanted) {
+                self.close(id, Some(Fault::Socket(error)));
             }
         }
     }
 
     /// Looks at the time limits.
     fn tick(&mut self) -> io::Result<()> {
-        let now_ns = self.desk.now_ns;
-        self.next_tick_ns = now_ns.saturating_add(TICK_NS);
-        if self.accept_paused_until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
-            self.accept_paused_until_ns = match self.watch_listening() {
-                Ok(()) => None,
-                Err(error) if is_shortage(&error) => Some(self.next_tick_ns),
-                Err(error) => return Err(error),
-            };
-        }
-        if self.extra.is_none() {
+        if self.watch.tick()? {
             self.rewatch()?;
         }
+        let now_ns = self.watch.now_ns();
         let limits = self.desk.limits;
         for index in 0..self.seats.len() {
             let Some(client) = &self.seats[index] else { continue };
@@ -446,16 +354,9 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
     }
 
     fn stop(&mut self) {
-        if self.stop_by_ns.is_some() {
+        if !self.watch.stop(self.desk.limits.stop_timeout_ns) {
             return;
         }
-        self.stop_by_ns = Some(self.desk.now_ns.saturating_add(self.desk.limits.stop_timeout_ns));
-        if self.accept_paused_until_ns.take().is_none() {
-            // Closing them is not enough where others share them. One that cannot be taken out is reported in
-            // vain until the server ends.
-            let _ = self.unwatch_listening();
-        }
-        self.listening.clear();
         for index in 0..self.seats.len() {
             let Some(client) = &self.seats[index] else { continue };
             let id = client.id;
@@ -468,10 +369,7 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
     }
 
     fn is_over(&self) -> bool {
-        self.stop_by_ns.is_some_and(|by_ns| {
-            let quiet = self.desk.client_count() == 0 && self.desk.asked_count() == 0;
-            quiet || self.desk.now_ns >= by_ns
-        })
+        self.watch.is_over(|| self.desk.client_count() == 0 && self.desk.asked_count() == 0)
     }
 
     fn finish(mut self) -> Summary {

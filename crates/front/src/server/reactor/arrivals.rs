@@ -2,12 +2,11 @@
 
 #[cfg(feature = "vhost-user")]
 use super::TOKEN_RING;
-use super::{ConnectionId, Hooks, Reactor, Seat, TICK_NS, Waiting, token_of};
+use super::{ConnectionId, Hooks, Reactor, Seat, Waiting, token_of};
 use crate::Volume;
 use crate::nbd::{Connection, Encryption};
 use crate::server::client::{Berth, Client, Line};
 use crate::server::stream::Stream;
-use crate::server::watching::add;
 use crate::server::{Arrival, Protocol};
 use crate::session::Fault;
 #[cfg(feature = "ublk")]
@@ -27,20 +26,14 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 
 impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     pub(super) fn accept(&mut self, index: usize) -> io::Result<()> {
-        if self.accept_paused_until_ns.is_some() || !self.hooks.may_accept() {
+        if !self.hooks.may_accept() {
             return Ok(());
         }
         for _ in 0..ACCEPTS_PER_TURN {
-            match self.listeners[index].accept() {
-                Ok(Arrival { peer, allowed: false, .. }) => self.turn_away(&peer, &Fault::NotAllowed),
-                Ok(Arrival { socket, peer, .. }) => self.admit(socket, peer, index)?,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(_) => {
-                    // Out of descriptors or memory: the backlog must wait, or we would spin.
-                    self.accept_paused_until_ns = Some(self.now_ns.saturating_add(TICK_NS));
-                    return self.unwatch_listeners();
-                }
+            match self.watch.next_arrival(index)? {
+                Some(Arrival { peer, allowed: false, .. }) => self.turn_away(&peer, &Fault::NotAllowed),
+                Some(Arrival { socket, peer, .. }) => self.admit(socket, peer, index)?,
+                None => break,
             }
         }
         Ok(())
@@ -49,12 +42,12 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     /// Seats a client, or has it wait for a moment if its place is taken: who connects again may be faster
     /// than the end of the connection before.
     fn admit(&mut self, socket: OwnedFd, peer: String, listener: usize) -> io::Result<()> {
-        let berth = match &self.listeners[listener].taken {
+        let berth = match &self.watch.listening()[listener].taken {
             None => None,
             Some(taken) => match Berth::take(taken) {
                 Some(berth) => Some(berth),
                 None if self.waiting.is_none() => {
-                    let until_ns = self.now_ns.saturating_add(PATIENCE_NS);
+                    let until_ns = self.watch.now_ns().saturating_add(PATIENCE_NS);
                     self.waiting = Some(Waiting { socket, peer, listener, until_ns });
                     return Ok(());
                 }
@@ -70,13 +63,13 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     /// Seats who waits, if the place is free now, or turns him away.
     pub(super) fn admit_waiting(&mut self) -> io::Result<()> {
         let Some(waiting) = self.waiting.take() else { return Ok(()) };
-        let taken = self.listeners.get(waiting.listener).and_then(|listener| listener.taken.as_ref());
+        let taken = self.watch.listening().get(waiting.listener).and_then(|listener| listener.taken.as_ref());
         let Some(taken) = taken else { return Ok(()) }; // the server stops
         match Berth::take(taken) {
             Some(berth) => {
                 self.seat(waiting.socket, waiting.peer, waiting.listener, Some(berth))?;
             }
-            None if self.now_ns < waiting.until_ns => self.waiting = Some(waiting),
+            None if self.watch.now_ns() < waiting.until_ns => self.waiting = Some(waiting),
             None => self.turn_away(&waiting.peer, &Fault::Occupied),
         }
         Ok(())
@@ -121,7 +114,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         expect(unused_variables, reason = "NBD needs no socket for that")
     )]
     fn line(&self, id: ConnectionId, socket: &OwnedFd, listener: usize) -> io::Result<Line> {
-        let listener = &self.listeners[listener];
+        let listener = &self.watch.listening()[listener];
         Ok(match listener.protocol {
             Protocol::Nbd => {
                 let tls = listener.tls();
@@ -130,7 +123,7 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
             }
             #[cfg(feature = "vhost-user")]
             Protocol::VhostUserBlk => {
-                let (epoll, token) = (Arc::clone(&self.epoll), token_of(id) | TOKEN_RING);
+                let (epoll, token) = (Arc::clone(self.watch.epoll()), token_of(id) | TOKEN_RING);
                 Line::Rings(Box::new(Guest::new(id, socket, &self.desk.export, epoll, token)?))
             }
         })
@@ -166,8 +159,8 @@ impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
         berth: Option<Berth>,
     ) -> io::Result<()> {
         let interest = epoll::EventFlags::IN;
-        add(&self.epoll, &socket, token_of(id), interest)?;
-        let (opened_ns, progress_ns) = (self.now_ns, self.now_ns);
+        self.watch.add(&socket, token_of(id), interest)?;
+        let (opened_ns, progress_ns) = (self.watch.now_ns(), self.watch.now_ns());
         let client = Client {
             id,
             socket,
