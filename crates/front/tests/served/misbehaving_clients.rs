@@ -1,13 +1,12 @@
 //! Clients that break the protocol, stall or flood lose their connection; the others do not notice.
 
-use crate::common::{Running, TestClient, noise};
-use block::{Pool, Slot};
+use crate::common::{Running, Stage, Staged, TestClient, noise};
+use front::Limits;
 use front::memory::MemoryVolume;
 use front::nbd::wire::{self, Command, RequestHeader, option};
-use front::{Done, Limits, Volume, VolumeRequest};
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::os::fd::BorrowedFd;
+use std::ops::Range;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -140,41 +139,17 @@ fn a_stop_does_not_wait_for_the_rest_of_a_message() {
 
 /// Says of every chunk whether it is stored, which takes a while.
 struct Vast {
-    memory: MemoryVolume,
     asked: Arc<AtomicU64>,
     /// The longest range that was asked about.
     longest: Arc<AtomicU64>,
 }
 
-impl Volume for Vast {
-    fn size_bytes(&self) -> u64 {
+impl Stage for Vast {
+    fn size_bytes(&self, _: &MemoryVolume) -> u64 {
         1 << 40
     }
-    fn chunk_bytes(&self) -> usize {
-        self.memory.chunk_bytes()
-    }
-    fn untorn_bytes(&self) -> u64 {
-        0
-    }
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn pool(&mut self) -> &mut Pool {
-        self.memory.pool()
-    }
-    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
-        self.memory.start(tag, request, slots);
-    }
-    fn drive(&mut self, done: &mut Vec<Done>) {
-        self.memory.drive(done);
-    }
-    fn idle_for(&self) -> Option<u64> {
-        self.memory.idle_for()
-    }
-    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-    fn allocated(&self, _: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
+    fn allocated(&self, _: &MemoryVolume, asked: Range<u64>, out: &mut Vec<(u64, bool)>) {
+        let length_bytes = asked.end - asked.start;
         self.asked.fetch_add(1, Ordering::Relaxed);
         self.longest.fetch_max(length_bytes, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(1));
@@ -202,8 +177,8 @@ fn questions_about_the_whole_volume_let_others_have_their_turn() {
     const QUESTIONS: u64 = 4000;
     let (asked, longest) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let memory = MemoryVolume::new(4 << 20, 4096, 64);
-    let vast = Vast { memory, asked: asked.clone(), longest: longest.clone() };
-    let server = Running::start(vast, Limits::default());
+    let vast = Vast { asked: asked.clone(), longest: longest.clone() };
+    let server = Running::start(Staged { memory, stage: vast }, Limits::default());
     let mut curious = who_asks(&server.socket);
     let mut questions = Vec::new();
     let code = Command::BlockStatus.code();

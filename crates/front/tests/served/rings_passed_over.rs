@@ -2,10 +2,9 @@
 //! tells of it again.
 
 use crate::broken_rings::Raw;
-use crate::common::Running;
-use block::{Pool, Slot};
+use crate::common::{Begun, Running, Stage, Staged};
 use front::memory::MemoryVolume;
-use front::{Done, Limits, Volume, VolumeRequest};
+use front::{Done, Limits, Volume};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
@@ -13,52 +12,33 @@ use std::time::Duration;
 
 /// Its first request ends when that is allowed, everything after that at once. It has no time of its own.
 struct Held {
-    memory: MemoryVolume,
-    first: Option<(u64, VolumeRequest, Vec<Slot>)>,
+    first: Option<Begun>,
     is_free: bool,
     gate: UnixStream,
 }
 
-impl Volume for Held {
-    fn size_bytes(&self) -> u64 {
-        self.memory.size_bytes()
-    }
-    fn chunk_bytes(&self) -> usize {
-        self.memory.chunk_bytes()
-    }
-    fn untorn_bytes(&self) -> u64 {
-        0
-    }
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn pool(&mut self) -> &mut Pool {
-        self.memory.pool()
-    }
-    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
+impl Stage for Held {
+    fn start(&mut self, memory: &mut MemoryVolume, request: Begun) {
         if self.is_free {
-            self.memory.start(tag, request, slots);
+            request.start(memory);
         } else {
-            assert!(self.first.replace((tag, request, slots.to_vec())).is_none(), "one is begun");
+            assert!(self.first.replace(request).is_none(), "one is begun");
         }
     }
-    fn drive(&mut self, done: &mut Vec<Done>) {
+    fn drive(&mut self, memory: &mut MemoryVolume, done: &mut Vec<Done>) {
         if self.gate.read(&mut [0]).is_ok() {
             self.is_free = true;
-            if let Some((tag, request, slots)) = self.first.take() {
-                self.memory.start(tag, request, &slots);
+            if let Some(first) = self.first.take() {
+                first.start(memory);
             }
         }
-        self.memory.drive(done);
+        memory.drive(done);
     }
-    fn idle_for(&self) -> Option<u64> {
+    fn idle_for(&self, _: &MemoryVolume) -> Option<u64> {
         None
     }
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.gate.as_fd())
-    }
-    fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
-        self.memory.allocated(offset_bytes, length_bytes, out);
     }
 }
 
@@ -72,7 +52,7 @@ fn second_request_is_answered(limits: Limits, between: impl FnOnce(&Raw)) {
     let (mut allow, gate) = UnixStream::pair().unwrap();
     gate.set_nonblocking(true).unwrap();
     let memory = MemoryVolume::new(1 << 20, 4096, 64);
-    let server = Running::start(Held { memory, first: None, is_free: false, gate }, limits);
+    let server = Running::start(Staged { memory, stage: Held { first: None, is_free: false, gate } }, limits);
     let mut raw = Raw::begin(&server.file("disk"));
     raw.request(1, 8, 512);
     raw.offer(0);

@@ -1,12 +1,9 @@
 //! Socket files, and what happens to requests when the server is told to stop.
 
-use crate::common::{Running, TempDir, TestClient, noise};
-use block::{Pool, Slot};
+use crate::common::{Begun, Running, Stage, Staged, TempDir, TestClient, noise};
 use front::memory::MemoryVolume;
 use front::nbd::wire::Command;
-use front::{
-    Done, Guard, Limits, NoHooks, Protocol, Server, ServerError, ServerOptions, Volume, VolumeRequest,
-};
+use front::{Done, Guard, Limits, NoHooks, Protocol, Server, ServerError, ServerOptions, Volume};
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -59,67 +56,47 @@ fn tcp_addresses_that_cannot_be_bound_are_named() {
 
 /// Finishes one request each time its descriptor becomes readable, and only then.
 struct Woken {
-    memory: MemoryVolume,
-    queue: std::collections::VecDeque<(u64, VolumeRequest, Vec<Slot>)>,
+    queue: std::collections::VecDeque<Begun>,
     ring: UnixStream,
     bell: UnixStream,
     drives: usize,
 }
 
 impl Woken {
-    fn new(memory: MemoryVolume) -> Self {
+    fn new() -> Self {
         let (ring, bell) = UnixStream::pair().unwrap();
         bell.set_nonblocking(true).unwrap();
-        Self { memory, queue: Default::default(), ring, bell, drives: 0 }
+        Self { queue: Default::default(), ring, bell, drives: 0 }
     }
 }
 
-impl Volume for Woken {
-    fn size_bytes(&self) -> u64 {
-        self.memory.size_bytes()
+impl Stage for Woken {
+    fn start(&mut self, _: &mut MemoryVolume, request: Begun) {
+        self.queue.push_back(request);
     }
-    fn chunk_bytes(&self) -> usize {
-        self.memory.chunk_bytes()
-    }
-    fn untorn_bytes(&self) -> u64 {
-        0
-    }
-
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn pool(&mut self) -> &mut Pool {
-        self.memory.pool()
-    }
-    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
-        self.queue.push_back((tag, request, slots.to_vec()));
-    }
-    fn drive(&mut self, done: &mut Vec<Done>) {
+    fn drive(&mut self, memory: &mut MemoryVolume, done: &mut Vec<Done>) {
         self.drives += 1;
         if self.bell.read(&mut [0]).is_ok()
-            && let Some((tag, request, slots)) = self.queue.pop_front()
+            && let Some(request) = self.queue.pop_front()
         {
-            self.memory.start(tag, request, &slots);
-            self.memory.drive(done);
+            request.start(memory);
+            memory.drive(done);
         }
         if !self.queue.is_empty() {
             self.ring.write_all(&[1]).unwrap();
         }
     }
-    fn idle_for(&self) -> Option<u64> {
+    fn idle_for(&self, _: &MemoryVolume) -> Option<u64> {
         None
     }
     fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.bell.as_fd())
     }
-    fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
-        self.memory.allocated(offset_bytes, length_bytes, out);
-    }
 }
 
 #[test]
 fn completions_announced_by_the_wake_descriptor_arrive() {
-    let server = Running::start(Woken::new(small()), Limits::default());
+    let server = Running::start(Staged { memory: small(), stage: Woken::new() }, Limits::default());
     let mut client = TestClient::connect(&server.socket);
     for cookie in 0..20 {
         client.send(Command::Write, cookie, cookie * 4096, 4096, &noise(cookie, 4096));
@@ -129,64 +106,39 @@ fn completions_announced_by_the_wake_descriptor_arrive() {
     assert_eq!(cookies, (0..20).collect::<Vec<_>>());
     assert!(client.read(5 * 4096, 4096) == noise(5, 4096));
     let (_, volume) = server.stop();
-    assert!(volume.drives < 500, "the reactor drove the volume {} times", volume.drives);
+    assert!(volume.stage.drives < 500, "the reactor drove the volume {} times", volume.stage.drives);
 }
 
 /// Finishes everything only after it was driven by itself a number of times.
 struct Slow {
-    memory: MemoryVolume,
-    queue: Vec<(u64, VolumeRequest, Vec<Slot>)>,
+    queue: Vec<Begun>,
     countdown: u32,
     started: std::sync::mpsc::Sender<()>,
 }
 
-impl Volume for Slow {
-    fn size_bytes(&self) -> u64 {
-        self.memory.size_bytes()
-    }
-    fn chunk_bytes(&self) -> usize {
-        self.memory.chunk_bytes()
-    }
-    fn untorn_bytes(&self) -> u64 {
-        0
-    }
-
-    fn read_only(&self) -> bool {
-        false
-    }
-    fn pool(&mut self) -> &mut Pool {
-        self.memory.pool()
-    }
-    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
-        self.queue.push((tag, request, slots.to_vec()));
+impl Stage for Slow {
+    fn start(&mut self, _: &mut MemoryVolume, request: Begun) {
+        self.queue.push(request);
         self.started.send(()).unwrap();
     }
-    fn drive(&mut self, done: &mut Vec<Done>) {
+    fn drive(&mut self, memory: &mut MemoryVolume, done: &mut Vec<Done>) {
         if self.queue.is_empty() || self.countdown > 0 {
             self.countdown = self.countdown.saturating_sub(u32::from(!self.queue.is_empty()));
             return;
         }
-        for (tag, request, slots) in self.queue.drain(..) {
-            self.memory.start(tag, request, &slots);
-        }
-        self.memory.drive(done);
+        self.queue.drain(..).for_each(|request| request.start(memory));
+        memory.drive(done);
     }
-    fn idle_for(&self) -> Option<u64> {
+    fn idle_for(&self, _: &MemoryVolume) -> Option<u64> {
         (!self.queue.is_empty()).then_some(1_000_000)
-    }
-    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-    fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
-        self.memory.allocated(offset_bytes, length_bytes, out);
     }
 }
 
 #[test]
 fn a_stop_answers_requests_in_flight_and_closes() {
     let (sender, started) = std::sync::mpsc::channel();
-    let slow = Slow { memory: small(), queue: Vec::new(), countdown: 100, started: sender };
-    let mut server = Running::start(slow, Limits::default());
+    let slow = Slow { queue: Vec::new(), countdown: 100, started: sender };
+    let mut server = Running::start(Staged { memory: small(), stage: slow }, Limits::default());
     let mut client = TestClient::connect(&server.socket);
     let _idle = TestClient::connect(&server.socket);
     for cookie in 0..10 {
@@ -208,9 +160,9 @@ fn a_stop_answers_requests_in_flight_and_closes() {
 #[test]
 fn a_stop_does_not_wait_for_ever() {
     let (sender, started) = std::sync::mpsc::channel();
-    let stuck = Slow { memory: small(), queue: Vec::new(), countdown: u32::MAX, started: sender };
+    let stuck = Slow { queue: Vec::new(), countdown: u32::MAX, started: sender };
     let limits = Limits { stop_timeout_ns: 200_000_000, ..Limits::default() };
-    let server = Running::start(stuck, limits);
+    let server = Running::start(Staged { memory: small(), stage: stuck }, limits);
     let mut client = TestClient::connect(&server.socket);
     client.send(Command::Flush, 1, 0, 0, &[]);
     started.recv().unwrap();

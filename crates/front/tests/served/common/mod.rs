@@ -1,10 +1,14 @@
 //! A server in a thread of its own, a small client, and the tools that must be there.
 
+use block::{Pool, Slot};
+use front::memory::MemoryVolume;
 use front::nbd::wire::{self, Command, RequestHeader, option};
 use front::{
-    Flow, Guard, Hooks, Interest, Limits, Protocol, Server, ServerError, ServerOptions, Summary, Volume,
+    Done, Flow, Guard, Hooks, Interest, Limits, Protocol, Server, ServerError, ServerOptions, Summary,
+    Volume, VolumeRequest,
 };
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -60,6 +64,80 @@ impl<V: Volume> Hooks<V> for TestHooks {
 
     fn on_fault(&mut self, _: &str, fault: &front::Fault) {
         self.faults.lock().unwrap().push(fault.to_string());
+    }
+}
+
+/// A volume in memory, whose answers a test has come when it wants.
+pub struct Staged<S> {
+    pub memory: MemoryVolume,
+    pub stage: S,
+}
+
+/// What a test does with requests, in place of the volume.
+pub trait Stage {
+    fn size_bytes(&self, memory: &MemoryVolume) -> u64 {
+        memory.size_bytes()
+    }
+    fn start(&mut self, memory: &mut MemoryVolume, request: Begun) {
+        request.start(memory);
+    }
+    fn drive(&mut self, memory: &mut MemoryVolume, done: &mut Vec<Done>) {
+        memory.drive(done);
+    }
+    fn idle_for(&self, memory: &MemoryVolume) -> Option<u64> {
+        memory.idle_for()
+    }
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    fn allocated(&self, memory: &MemoryVolume, asked: Range<u64>, out: &mut Vec<(u64, bool)>) {
+        memory.allocated(asked.start, asked.end - asked.start, out);
+    }
+}
+
+/// A request the volume was given.
+pub struct Begun {
+    tag: u64,
+    request: VolumeRequest,
+    slots: Vec<Slot>,
+}
+
+impl Begun {
+    pub fn start(self, memory: &mut MemoryVolume) {
+        memory.start(self.tag, self.request, &self.slots);
+    }
+}
+
+impl<S: Stage> Volume for Staged<S> {
+    fn size_bytes(&self) -> u64 {
+        self.stage.size_bytes(&self.memory)
+    }
+    fn chunk_bytes(&self) -> usize {
+        self.memory.chunk_bytes()
+    }
+    fn untorn_bytes(&self) -> u64 {
+        0
+    }
+    fn read_only(&self) -> bool {
+        false
+    }
+    fn pool(&mut self) -> &mut Pool {
+        self.memory.pool()
+    }
+    fn start(&mut self, tag: u64, request: VolumeRequest, slots: &[Slot]) {
+        self.stage.start(&mut self.memory, Begun { tag, request, slots: slots.to_vec() });
+    }
+    fn drive(&mut self, done: &mut Vec<Done>) {
+        self.stage.drive(&mut self.memory, done);
+    }
+    fn idle_for(&self) -> Option<u64> {
+        self.stage.idle_for(&self.memory)
+    }
+    fn wake_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.stage.wake_fd()
+    }
+    fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
+        self.stage.allocated(&self.memory, offset_bytes..offset_bytes + length_bytes, out);
     }
 }
 
