@@ -606,7 +606,9 @@ impl<'a> Session<'a> {
                 return Ok(());
             }
             let next = work(&self.fleet);
-            same = if next == last && !told { same + 1 } else { 0 };
+            // What was flushed may have failed in one shard only.
+            let is_level = !told && self.is_level();
+            same = if next == last && is_level { same + 1 } else { 0 };
             last = next;
         }
         self.machine.say(|| "at rest".into());

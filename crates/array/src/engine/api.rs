@@ -443,6 +443,12 @@ impl Engine {
         self.core.board.members.is_publishing()
     }
 
+    /// Whether there is something to tell the members that waits until they are told of a successor
+    /// ([`Engine::tell_of_successor`]).
+    pub fn waits_to_tell(&self) -> bool {
+        self.core.board.members.waits_for_untold()
+    }
+
     /// Whether a member is absent or failed, so that it may be replaced.
     pub fn is_replaceable(&self, dev: DevIndex) -> bool {
         self.core.is_replaceable(dev)

@@ -67,6 +67,11 @@ impl MembersBoard {
         self.publishing.is_some()
     }
 
+    /// Whether members are to be told something once they are told of a successor.
+    pub(super) fn waits_for_untold(&self) -> bool {
+        self.waits_for_untold
+    }
+
     /// Whether superblocks are being written, or waited for.
     pub(super) fn is_busy(&self) -> bool {
         self.is_publishing() || !self.clean_wanted.is_empty()

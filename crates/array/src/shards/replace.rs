@@ -29,8 +29,11 @@ pub struct Seat {
     pub in_service: bool,
     /// Operations on it that have not ended.
     pub in_flight: u32,
-    /// Not all members know yet who is in service.
+    /// Members are being told who is in service.
     pub is_publishing: bool,
+    /// They are to be told, and that waits for a succession ([`super::Succession`]), which does not wait for
+    /// it.
+    pub waits_to_tell: bool,
     /// Every new serial number is above this: it is the highest of any member, or what serial numbers of this
     /// assembly begin with.
     pub serial_max: u32,
@@ -51,8 +54,14 @@ impl Seat {
             in_service: health.is_writable(dev),
             in_flight: engine.in_flight(dev),
             is_publishing: engine.is_publishing(),
+            waits_to_tell: engine.waits_to_tell(),
             serial_max: health.members().iter().map(|member| member.serial).fold(first, u32::max),
         }
+    }
+
+    /// Whether all members of the shard know who is in service.
+    fn is_told(&self) -> bool {
+        !self.is_publishing && !self.waits_to_tell
     }
 }
 
@@ -180,7 +189,7 @@ impl Replacing {
             }
             Stage::Rebuild(0) => ReplaceStep::Done,
             // The others have said on disk that it is theirs.
-            Stage::Rebuild(1) if self.is_publishing(seats, 1) => ReplaceStep::Wait,
+            Stage::Rebuild(1) if !self.others_are_told(seats) => ReplaceStep::Wait,
             Stage::Rebuild(left) => {
                 let left = if planted(Planted::RebuildFirstShardOnly) { 1 } else { left };
                 self.stage = Stage::Rebuild(left - 1);
@@ -189,9 +198,9 @@ impl Replacing {
         }
     }
 
-    /// Whether any of the shards that rebuild but the first `but` of them is telling its members something.
-    fn is_publishing(&self, seats: &[Seat], but: usize) -> bool {
-        self.shards.iter().skip(but).any(|&shard| seats[shard].is_publishing)
+    /// Whether in all shards that rebuild but the first of them all members know who is in service.
+    fn others_are_told(&self, seats: &[Seat]) -> bool {
+        self.shards.iter().skip(1).all(|&shard| seats[shard].is_told())
     }
 
     fn vacate(&mut self, seats: &[Seat]) -> ReplaceStep {
@@ -200,7 +209,7 @@ impl Replacing {
             return ReplaceStep::Fail { shard };
         }
         let asked = if planted(Planted::ReplaceWhileBusy) { &self.shards[..1] } else { &self.shards[..] };
-        if asked.iter().any(|&shard| seats[shard].in_flight > 0 || seats[shard].is_publishing) {
+        if asked.iter().any(|&shard| seats[shard].in_flight > 0 || !seats[shard].is_told()) {
             return ReplaceStep::Wait;
         }
         self.serial = new_serial(seats.iter().copied());
@@ -229,7 +238,8 @@ impl Replacing {
 mod tests {
     use super::*;
 
-    const OUT: Seat = Seat { in_service: false, in_flight: 0, is_publishing: false, serial_max: 9 };
+    const OUT: Seat =
+        Seat { in_service: false, in_flight: 0, is_publishing: false, waits_to_tell: false, serial_max: 9 };
 
     fn begun(shards: usize) -> Replacing {
         Replacing::of(DevIndex::new(3), (0..shards).collect(), Kind::Replaces)
@@ -269,8 +279,9 @@ mod tests {
         let mut replacing = begun(2);
         let served = Seat { in_service: true, ..OUT };
         assert_eq!(replacing.next(&[OUT, served]), ReplaceStep::Fail { shard: 1 });
-        for late in [Seat { in_flight: 1, ..OUT }, Seat { is_publishing: true, ..OUT }] {
-            assert_eq!(replacing.next(&[OUT, late]), ReplaceStep::Wait);
+        let telling = [Seat { is_publishing: true, ..OUT }, Seat { waits_to_tell: true, ..OUT }];
+        for late in [Seat { in_flight: 1, ..OUT }].iter().chain(&telling) {
+            assert_eq!(replacing.next(&[OUT, *late]), ReplaceStep::Wait);
         }
         assert_eq!(replacing.next(&[OUT, OUT]), ReplaceStep::Install);
     }
@@ -281,8 +292,9 @@ mod tests {
         let seats = [OUT, OUT];
         let before: Vec<ReplaceStep> = (0..5).map(|_| replacing.next(&seats)).collect();
         assert_eq!(before.last(), Some(&ReplaceStep::Rebuild { shard: 1, serial: 10 }));
-        let telling = Seat { is_publishing: true, ..OUT };
-        assert_eq!(replacing.next(&[OUT, telling]), ReplaceStep::Wait);
+        for late in [Seat { is_publishing: true, ..OUT }, Seat { waits_to_tell: true, ..OUT }] {
+            assert_eq!(replacing.next(&[OUT, late]), ReplaceStep::Wait);
+        }
         assert_eq!(replacing.next(&seats), ReplaceStep::Rebuild { shard: 0, serial: 10 });
     }
 }

@@ -48,10 +48,19 @@ impl Session<'_> {
 
     /// Everybody is told; whether anybody had to be.
     pub(super) fn tell_all(&mut self) -> bool {
-        let several = self.fleet.is_several() && self.exchange.is_none();
-        let found = if several { members_to_fail(&self.fleet.healths()) } else { Vec::new() };
+        let found = self.untold();
         found.iter().for_each(|&(at, dev)| self.tell(at, dev));
         !found.is_empty()
+    }
+
+    /// Whether nobody has to be told.
+    pub(super) fn is_level(&self) -> bool {
+        self.untold().is_empty()
+    }
+
+    fn untold(&self) -> Vec<(usize, DevIndex)> {
+        let several = self.fleet.is_several() && self.exchange.is_none();
+        if several { members_to_fail(&self.fleet.healths()) } else { Vec::new() }
     }
 
     /// Nobody has a member in service that another shard has given up, unless it lacks as many others as it

@@ -68,6 +68,7 @@ impl Session<'_> {
         let dev = successor.succession.dev();
         let step = successor.succession.next(&seats);
         if step != SucceedStep::Wait {
+            successor.waits = 0;
             let failed = |engine: &array::Engine| engine.health().members()[dev.index()].failed;
             let causes: Vec<_> = self.fleet.engines().filter_map(failed).collect();
             self.machine.say(|| format!("successor of {dev}: {step:?}, member failed by {causes:?}"));
