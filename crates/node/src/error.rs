@@ -482,6 +482,13 @@ pub enum Silence {
         /// In seconds.
         seconds: u64,
     },
+    /// Nothing came for so long, and the server is suspended.
+    Suspended {
+        /// In seconds.
+        seconds: u64,
+        /// Its process.
+        pid: u32,
+    },
     /// More came than any answer has.
     TooMuch {
         /// How much that is.
@@ -504,6 +511,11 @@ impl fmt::Display for Silence {
             Self::Nothing { seconds } => write!(
                 f,
                 "no answer within {seconds} s: the server of the array is suspended or waits for a device, or another program listens there"
+            ),
+            Self::Suspended { seconds, pid } => write!(
+                f,
+                "no answer within {seconds} s: the server of the array, process {pid}, is suspended (state T); `kill -CONT {pid}` \
+                 has it go on"
             ),
             Self::TooMuch { bytes } => {
                 write!(

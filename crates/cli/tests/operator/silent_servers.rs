@@ -35,6 +35,7 @@ fn commands_end_although_the_server_does_not_answer() {
         let code = if args[0] == "status" { 4 } else { 1 };
         assert_eq!(ended.status.code(), Some(code), "{args:?}: {said}");
         assert!(said.contains(&format!("{uuid}.sock: no answer within 30 s")), "{args:?}: {said}");
+        assert!(said.contains("is suspended (state T)"), "{args:?}: {said}");
     }
     let shown = String::from_utf8_lossy(&ended[0].stdout);
     assert!(shown.contains("lake") && !shown.contains("tank"), "{shown}");

@@ -1,5 +1,5 @@
 //! Where a device's bytes lie in the end: one device may have several names that are different devices to the
-//! kernel. A loop device lies on a file, a partition on a disk.
+//! kernel. A loop device lies on a file, a partition on a disk, a device of device-mapper or md on others.
 
 use super::facts::kind_of;
 use super::{Identity, Kind, OpenError};
@@ -23,33 +23,74 @@ pub(super) struct Extent {
     end_bytes: u64,
 }
 
+/// What a file or block device takes of others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    own: Extent,
+    /// What the kernel makes the device of that `own` is on, however deep. Which parts of it, nobody tells.
+    made_of: Vec<Extent>,
+}
+
 /// Whether two paths lead to the same bytes: to one file or device, or one that lies on the other, or both on
 /// a third one.
 pub fn share_bytes(one: &Path, other: &Path) -> Result<bool, OpenError> {
-    Ok(extent(one)?.overlaps(extent(other)?))
+    Ok(place_of(one)?.shares_bytes(&place_of(other)?))
 }
 
 /// Where the bytes of a file or block device lie.
-pub(super) fn extent(path: &Path) -> Result<Extent, OpenError> {
+pub(super) fn place_of(path: &Path) -> Result<Place, OpenError> {
     let metadata = fs::metadata(path).map_err(OpenError::io(path))?;
     let kind = kind_of(path, &metadata)?;
-    let whole = Extent { on: Identity::of(&metadata, kind), start_bytes: 0, end_bytes: u64::MAX };
     Ok(match kind {
-        Kind::File => whole,
-        Kind::Block => Extent::below(whole, metadata.rdev(), Path::new(SYSTEM), DEPTH_MAX),
+        Kind::File => Place { own: Extent::whole(Identity::of(&metadata, kind)), made_of: Vec::new() },
+        Kind::Block => Place::of_block(metadata.rdev(), Path::new(SYSTEM)),
     })
 }
 
+impl Place {
+    fn of_block(number: u64, system: &Path) -> Self {
+        let own = Extent::below(Extent::whole(Identity::of_block(number)), number, system, DEPTH_MAX);
+        let mut made_of = Vec::new();
+        own.note_parts(&mut made_of, system, DEPTH_MAX);
+        Self { own, made_of }
+    }
+
+    /// Whether one is the other, in part, or is made of it. Two that are made of a third may have parts of
+    /// their own there, as logical volumes have: they are two.
+    pub(super) fn shares_bytes(&self, other: &Self) -> bool {
+        let is_part = |whole: &Self, part: &Self| whole.made_of.iter().any(|lower| lower.overlaps(part.own));
+        self.own.overlaps(other.own) || is_part(self, other) || is_part(other, self)
+    }
+}
+
 impl Extent {
+    fn whole(on: Identity) -> Self {
+        Self { on, start_bytes: 0, end_bytes: u64::MAX }
+    }
+
+    /// What device-mapper, md and the like make the device of that this is on.
+    fn note_parts(self, parts: &mut Vec<Self>, system: &Path, depth: usize) {
+        let Some(number) = self.on.block_number().filter(|_| depth > 0) else { return };
+        for part in read_parts(&told_of(number, system)) {
+            let part = Self::below(Self::whole(Identity::of_block(part)), part, system, depth);
+            // Two of them may be made of one: it is looked through once.
+            if !parts.contains(&part) {
+                parts.push(part);
+                part.note_parts(parts, system, depth - 1);
+            }
+        }
+    }
+
     /// Whether some bytes are in both.
-    pub(super) fn overlaps(self, other: Self) -> bool {
+    fn overlaps(self, other: Self) -> bool {
         self.on == other.on && self.start_bytes < other.end_bytes && other.start_bytes < self.end_bytes
     }
 
     /// What a range of a block device lies on.
     fn below(range: Self, number: u64, system: &Path, depth: usize) -> Self {
-        let told = system.join(format!("{}:{}", major(number), minor(number)));
-        let Some(told) = told.canonicalize().ok().filter(|_| depth > 0) else { return range };
+        let Some(told) = told_of(number, system).canonicalize().ok().filter(|_| depth > 0) else {
+            return range;
+        };
         if let Some(loops) = read_loop(&told) {
             let Ok(metadata) = fs::metadata(&loops.file) else { return range };
             return match kind_of(&loops.file, &metadata) {
@@ -80,6 +121,24 @@ impl Extent {
     }
 }
 
+/// Where the kernel tells of a block device.
+fn told_of(number: u64, system: &Path) -> PathBuf {
+    system.join(format!("{}:{}", major(number), minor(number)))
+}
+
+/// The numbers of the devices that the kernel makes one of.
+fn read_parts(told: &Path) -> Vec<u64> {
+    let parts = fs::read_dir(told.join("slaves")).into_iter().flatten().flatten();
+    parts.filter_map(|part| read_device(&part.path())).collect()
+}
+
+/// The number of a block device.
+fn read_device(told: &Path) -> Option<u64> {
+    let text = fs::read_to_string(told.join("dev")).ok()?;
+    let (major, minor) = text.trim().split_once(':')?;
+    Some(makedev(major.parse().ok()?, minor.parse().ok()?))
+}
+
 /// What a loop device lies on.
 struct Loop {
     file: PathBuf,
@@ -101,9 +160,7 @@ fn read_partition(told: &Path) -> Option<(u64, u64, u64)> {
     read_number(&told.join("partition"))?;
     let start = read_number(&told.join("start"))?.checked_mul(SECTOR_BYTES)?;
     let length = read_number(&told.join("size"))?.checked_mul(SECTOR_BYTES)?;
-    let disk = fs::read_to_string(told.parent()?.join("dev")).ok()?;
-    let (major, minor) = disk.trim().split_once(':')?;
-    Some((makedev(major.parse().ok()?, minor.parse().ok()?), start, length))
+    Some((read_device(told.parent()?)?, start, length))
 }
 
 fn read_number(path: &Path) -> Option<u64> {
@@ -127,6 +184,7 @@ mod tests {
         for (number, start) in [(1, 2048), (2, 4096)] {
             let part = disk.join(format!("sda{number}"));
             fs::create_dir(&part).unwrap();
+            fs::write(part.join("dev"), format!("8:{number}\n")).unwrap();
             fs::write(part.join("partition"), format!("{number}\n")).unwrap();
             fs::write(part.join("start"), format!("{start}\n")).unwrap();
             fs::write(part.join("size"), "2048\n").unwrap();
@@ -150,9 +208,24 @@ mod tests {
     }
 
     fn of(dir: &tempfile::TempDir, (major, minor): (u32, u32)) -> Extent {
-        let number = makedev(major, minor);
-        let whole = Extent { on: Identity::of_block(number), start_bytes: 0, end_bytes: u64::MAX };
-        Extent::below(whole, number, &dir.path().join("block"), DEPTH_MAX)
+        place(dir, (major, minor)).own
+    }
+
+    fn place(dir: &tempfile::TempDir, (major, minor): (u32, u32)) -> Place {
+        Place::of_block(makedev(major, minor), &dir.path().join("block"))
+    }
+
+    /// A device `253:number` that the kernel makes of others.
+    fn add_made(dir: &tempfile::TempDir, number: u32, parts: &[&str]) {
+        let told = dir.path().join(format!("devices/dm-{number}"));
+        fs::create_dir_all(told.join("slaves")).unwrap();
+        fs::write(told.join("dev"), format!("253:{number}\n")).unwrap();
+        for part in parts {
+            let to = dir.path().join("devices").join(part);
+            let name = to.file_name().unwrap();
+            std::os::unix::fs::symlink(&to, told.join("slaves").join(name)).unwrap();
+        }
+        link(dir, &format!("253:{number}"), &told);
     }
 
     #[test]
@@ -178,6 +251,28 @@ mod tests {
         assert_eq!(of(&dir, (7, 0)), Extent { on, start_bytes: 0, end_bytes: u64::MAX });
         assert_eq!(of(&dir, (7, 1)), Extent { on, start_bytes: MIB, end_bytes: 2 * MIB });
         assert_eq!(of(&dir, (7, 2)).on, Identity::of_block(makedev(7, 2)), "nobody knows");
+    }
+
+    #[test]
+    fn devices_lie_on_what_the_kernel_makes_them_of() {
+        let dir = system();
+        add_made(&dir, 0, &["sda/sda1"]);
+        add_made(&dir, 1, &["sda/sda1"]);
+        add_made(&dir, 2, &["dm-1", "sda/sda2"]);
+        // Whatever somebody has made of the directories, they are not followed for ever.
+        add_made(&dir, 3, &["dm-3", "sda/sda2", "gone"]);
+        let share = |one, other| {
+            let (one, other) = (place(&dir, one), place(&dir, other));
+            assert_eq!(one.shares_bytes(&other), other.shares_bytes(&one));
+            one.shares_bytes(&other)
+        };
+        let (disk, first, second) = ((8, 0), (8, 1), (8, 2));
+        let (one, two, both, odd) = ((253, 0), (253, 1), (253, 2), (253, 3));
+        assert!(share(one, one) && share(one, first) && share(one, disk) && !share(one, second));
+        assert!(!share(one, two), "two logical volumes of one disk are two");
+        assert!(share(both, two) && share(both, first) && share(both, second) && share(both, disk));
+        assert!(!share(both, one));
+        assert!(share(odd, second) && share(odd, odd) && !share(odd, first));
     }
 
     #[test]

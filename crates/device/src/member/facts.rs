@@ -29,6 +29,11 @@ impl Identity {
         Self { space: u64::MAX, number }
     }
 
+    /// The number, if it is a block device.
+    pub(super) fn block_number(self) -> Option<u64> {
+        (self.space == u64::MAX).then_some(self.number)
+    }
+
     /// As numbers, to be sent elsewhere.
     pub fn numbers(self) -> (u64, u64) {
         (self.space, self.number)

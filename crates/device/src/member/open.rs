@@ -1,6 +1,6 @@
 //! Opening a member: how it is locked, and what is worth noting of it.
 
-use super::extent::{Extent, extent};
+use super::extent::{Place, place_of};
 use super::facts::{identity, kind_of, logical_block_bytes, size_of};
 use super::{Identity, Kind, LockedFile, Member, OpenError};
 use crate::streams::WriteStreams;
@@ -113,13 +113,13 @@ const ST_BLOCK_BYTES: u64 = 512;
 /// Refuses a list that names one device under two paths, or two that share bytes. Two locks of one process
 /// would otherwise shut each other out and look like another process.
 pub(super) fn refuse_duplicates(paths: &[Option<PathBuf>]) -> Result<(), OpenError> {
-    let mut seen: Vec<(&PathBuf, Extent)> = Vec::with_capacity(paths.len());
+    let mut seen: Vec<(&PathBuf, Place)> = Vec::with_capacity(paths.len());
     for path in paths.iter().flatten() {
-        let extent = extent(path)?;
-        if let Some((first, _)) = seen.iter().find(|(_, other)| other.overlaps(extent)) {
+        let place = place_of(path)?;
+        if let Some((first, _)) = seen.iter().find(|(_, other)| other.shares_bytes(&place)) {
             return Err(OpenError::Duplicate { first: PathBuf::clone(first), second: path.clone() });
         }
-        seen.push((path, extent));
+        seen.push((path, place));
     }
     Ok(())
 }

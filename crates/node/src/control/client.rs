@@ -8,6 +8,8 @@ use crate::happened::Happened;
 use crate::status::Status;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use serde::Deserialize;
+use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -77,7 +79,14 @@ impl Client {
         let mut answer = Vec::new();
         let received = loop {
             match (self.receive(&mut answer), &sent) {
-                (Err(Silence::Nothing { .. }), Ok(())) if self.may_take_longer(request) => {}
+                (Err(Silence::Nothing { seconds }), Ok(())) => {
+                    if let Some(pid) = suspended_server(&self.path) {
+                        break Err(Silence::Suspended { seconds, pid });
+                    }
+                    if !self.may_take_longer(request) {
+                        break Err(Silence::Nothing { seconds });
+                    }
+                }
                 (Err(Silence::Broken(_) | Silence::Closed), Err(_)) => break sent.map_err(Silence::Broken),
                 (received, _) => break received,
             }
@@ -94,8 +103,8 @@ impl Client {
         Error::Unanswered { path: self.path.clone(), silence }
     }
 
-    /// Whether the server may still be at what it was asked for: others are answered meanwhile. Not while it
-    /// stops, however long that takes.
+    /// Whether a server that runs may still be at what it was asked for: others are answered meanwhile. Not
+    /// while it stops, however long that takes.
     fn may_take_longer(&self, request: &Request) -> bool {
         if request.is_answered_at_once() {
             return false;
@@ -180,15 +189,32 @@ impl Client {
     }
 }
 
+/// What is read of the record that a server keeps beside its socket.
+#[derive(Deserialize)]
+struct Recorded {
+    pid: u32,
+}
+
+/// The process of the server at a control socket, if somebody has suspended it.
+fn suspended_server(socket: &Path) -> Option<u32> {
+    let record = fs::read_to_string(socket.with_extension("server")).ok()?;
+    let Recorded { pid } = serde_json::from_str(&record).ok()?;
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold whatever it likes.
+    let (_, fields) = stat.rsplit_once(')')?;
+    matches!(fields.split_whitespace().next(), Some("T" | "t")).then_some(pid)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-    use super::{ANSWER_BYTES_MAX, Client};
+    use super::{ANSWER_BYTES_MAX, Client, suspended_server};
     use crate::control::Request;
     use std::io::{BufRead, BufReader, Write};
     use std::os::unix::net::{UnixListener, UnixStream};
-    use std::thread::spawn;
+    use std::process::Command;
+    use std::thread::{sleep, spawn};
     use std::time::Duration;
     use tempfile::TempDir;
 
@@ -255,6 +281,33 @@ mod tests {
         let error = client(&dir, 60_000).ask(&Request::Status).unwrap_err().to_string();
         assert!(error.contains("without the end of a line"), "{error}");
         assert!(talker.join().unwrap() <= ANSWER_BYTES_MAX + (4 << 20));
+    }
+
+    #[test]
+    fn a_server_that_is_suspended_while_it_stops_is_not_waited_for() {
+        let (dir, listener) = listen();
+        let mut suspended = Command::new("sh").args(["-c", "kill -STOP $$"]).spawn().unwrap();
+        let pid = suspended.id();
+        std::fs::write(dir.path().join("sock.server"), format!("{{\"pid\": {pid}}}")).unwrap();
+        while suspended_server(&dir.path().join("sock")).is_none() {
+            sleep(Duration::from_millis(1));
+        }
+        let server = spawn(move || {
+            let mut asker = BufReader::new(listener.accept().unwrap().0);
+            hear(&mut asker).unwrap();
+            answer(&mut asker);
+            assert!(hear(&mut asker).unwrap().contains("stop"));
+            // A client that waited for ever would find itself alone.
+            asker.get_ref().set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            asker.read_line(&mut String::new()).ok()
+        });
+        let error = client(&dir, 2000).order(&STOP).unwrap_err().to_string();
+        suspended.kill().unwrap();
+        suspended.wait().unwrap();
+        assert!(error.contains("/sock: no answer within 2 s"), "{error}");
+        assert!(error.contains(&format!("process {pid}, is suspended (state T)")), "{error}");
+        assert_eq!(server.join().unwrap(), Some(0));
+        assert_eq!(suspended_server(&dir.path().join("sock")), None, "it is gone");
     }
 
     #[test]
