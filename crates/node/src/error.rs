@@ -385,6 +385,12 @@ pub enum Error {
     /// A server says no, in its own words.
     #[error("{0}")]
     ServerRefuses(String),
+    /// A server cannot tell others where this device is.
+    #[error("{}: an array is served only from devices with names in UTF-8; rename it, or make a link to it", path.display())]
+    NotUtf8 {
+        /// Its name.
+        path: PathBuf,
+    },
     /// A server answered without saying how the array is.
     #[error("{}: an answer without a status", path.display())]
     NoStatus {

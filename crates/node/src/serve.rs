@@ -162,6 +162,9 @@ pub(crate) fn register(
     addresses: impl Iterator<Item = String>,
 ) -> Result<ControlSocket, Error> {
     let superblock = locked.found.superblock();
+    if let Some(path) = locked.found.all_paths().into_iter().find(|path| path.to_str().is_none()) {
+        return Err(Error::NotUtf8 { path: path.to_owned() });
+    }
     let record = Record {
         uuid: superblock.array.to_string(),
         name: superblock.name.clone(),

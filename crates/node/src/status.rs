@@ -26,8 +26,13 @@ use crate::units::{show_count, show_seconds};
 use array::{Arrangement, ArrayState, Engine, EngineStats, MaintenanceReport, is_half_grown};
 use block::DevIndex;
 use format::{ArrayConfig, MemberState, ScrubRecord, Superblock};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::path::{Path, PathBuf};
+
+/// JSON has no room for names that are not UTF-8: they are written as they are shown.
+fn write_paths<S: Serializer>(paths: &[PathBuf], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(paths.iter().map(|path| path.to_string_lossy()))
+}
 
 /// Where the figures come from.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -206,6 +211,7 @@ pub struct Status {
     /// Members and spares.
     pub devices: Vec<DeviceStatus>,
     /// Devices that were members once.
+    #[serde(serialize_with = "write_paths")]
     pub stale: Vec<PathBuf>,
     /// Named paths that are no members, and why.
     pub ignored: Vec<String>,

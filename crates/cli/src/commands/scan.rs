@@ -155,7 +155,7 @@ fn to_json(found: &Sighted) -> Value {
         .map(|(candidate, standing)| {
             json!({
                 "name": candidate.superblock().map(role_of),
-                "path": candidate.path,
+                "path": candidate.path.to_string_lossy(),
                 "stale": matches!(standing, Standing::Away | Standing::Replaced | Standing::Diverged),
                 "truncated": matches!(standing, Standing::Truncated { .. }),
                 "away": standing == Standing::Away,

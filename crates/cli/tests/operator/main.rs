@@ -34,6 +34,7 @@ mod members_are_succeeded;
 mod members_come_back;
 mod metrics_are_told;
 mod more_log_devices;
+mod names_that_are_no_text;
 mod one_device_has_several_names;
 mod options_mean_something;
 mod ordeal_canaries;

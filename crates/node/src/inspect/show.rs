@@ -189,7 +189,7 @@ pub fn to_json(inspection: &Inspection, detail: Detail) -> Value {
         })
         .collect();
     json!({
-        "path": candidate.path,
+        "path": candidate.path.to_string_lossy(),
         "size_bytes": candidate.size_bytes,
         "foreign_signature": candidate.signature,
         "superblocks": copies,

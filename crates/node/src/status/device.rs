@@ -7,7 +7,7 @@ use crate::succeed::Replacement;
 use block::{DevIndex, Stream};
 use device::DeviceCounters;
 use format::MemberState;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -93,6 +93,7 @@ pub struct DeviceStatus {
     /// How it is.
     pub state: DeviceState,
     /// Where it is, unless nobody has named it.
+    #[serde(serialize_with = "write_path")]
     pub path: Option<PathBuf>,
     /// Counters since the array was assembled; `None` when it is not running.
     pub errors: Option<Errors>,
@@ -188,6 +189,11 @@ impl Written {
             metadata_bytes: of(Stream::Metadata),
         }
     }
+}
+
+/// JSON has no room for names that are not UTF-8: they are written as they are shown.
+fn write_path<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    path.as_ref().map(|path| path.to_string_lossy()).serialize(to)
 }
 
 impl DeviceStatus {
