@@ -182,11 +182,25 @@ struct Work {
     awaits_turn: VecDeque<(u32, u64)>,
     /// Operations that wait for room in the log, in order.
     stalled: VecDeque<u32>,
+    /// Operations that have not been promised what they need of the capacity, in order. Nobody else waits
+    /// behind them: a deletion gives room.
+    unpromised: VecDeque<u32>,
     /// Asks that have not begun: new ones, and those behind a `Clear` that waits for what is under way.
     held_back: VecDeque<HeldBack>,
     /// Asks that nobody wants to know the answers of.
     forgotten: HashSet<u64>,
     told: Vec<Told>,
+}
+
+impl Work {
+    /// Whether an operation waits for room.
+    fn wants_room(&self) -> bool {
+        !self.stalled.is_empty() || !self.unpromised.is_empty()
+    }
+
+    fn operation(&self, id: u32) -> Option<&Operation> {
+        self.operations.get(Key::from_index(id)).and_then(|operation| operation.as_deref())
+    }
 }
 
 /// An ask that has not begun.
@@ -242,7 +256,7 @@ impl Store {
         let new = work.held_back.front().is_some_and(|held| held.ask != Ask::Clear || work.count == 0);
         // With nothing in flight no end will come that would let these go on.
         let alone = self.traffic.in_flight == 0
-            && (!work.stalled.is_empty() || self.compaction.is_moving() || !self.cycles.is_idle());
+            && (work.wants_room() || self.compaction.is_moving() || !self.cycles.is_idle());
         !self.traffic.ended.is_empty() || !work.ready.is_empty() || !work.told.is_empty() || new || alone
     }
 

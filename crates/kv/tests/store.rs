@@ -354,6 +354,26 @@ fn keys_whose_time_was_up_before_a_start_give_their_room_back() {
     }
 }
 
+/// Who finds no room waits until segments are emptied; what gives room does not wait behind.
+#[test]
+fn deletions_pass_who_waits_for_room() {
+    let mut rig = Rig::new(2 << 20, 64 << 10);
+    let kept = 8000;
+    let all = rig.ask_all((0..kept).map(|number| set(&format!("key{number}"), &[3; 20])).collect());
+    assert!(all.iter().all(|told| *told == STORED));
+    // Nobody knows of a store that was opened whether there are keys whose time is up.
+    rig.reopen();
+    let delete = |number| Ask::Delete { key: bytes(&format!("key{number}")), old: Old::Ignored };
+    let deletions = kept / 4 * 3;
+    rig.store.start(0, set("large", &vec![4; 1_300_000]));
+    (1..=deletions).for_each(|number| rig.store.start(number, delete(number - 1)));
+    let told = rig.all_told(deletions + 1);
+    let refused = told.iter().position(|told| told.tag == 0).unwrap();
+    assert!(matches!(told[refused].answer, Err(Refused::NoSpace { .. })));
+    assert_eq!(refused, narrow(deletions), "a deletion waited for who found no room");
+    assert_eq!(rig.set("key", &[5; 20_000]), STORED);
+}
+
 #[test]
 fn what_cannot_be_is_refused_by_name() {
     let mut rig = Rig::new(4 << 20, 64 << 10);

@@ -2,7 +2,7 @@
 
 use super::find::{class_of, payload};
 use super::operation::{Operation, Phase, Want};
-use super::{Course, Store, Sync};
+use super::{Course, Store, Sync, Work};
 use crate::ask::{
     Answer, Ask, Bytes, Condition, Description, Lifetime, NUMBER_BYTES_MAX, Old, Refused, VALUE_BYTES_MAX,
     Value, When, sum,
@@ -14,6 +14,10 @@ use crate::log::{FRONT, New, Wait};
 use crate::numbers::{narrow, wide};
 use crate::planted::{Planted, planted};
 use crate::slots::cost;
+use std::collections::VecDeque;
+
+/// Segments that are emptied at most for one ask that finds no room.
+const VICTIMS_AN_ASK: u64 = 16;
 
 /// Times have 48 bits on the volume: until the year 10889.
 const UNTIL_MS_MAX: u64 = (1 << 48) - 1;
@@ -171,7 +175,7 @@ impl Store {
         {
             if self.may_find_room(&mut operation) {
                 self.park(id, operation, Phase::Room);
-                return self.work.stalled.push_back(id);
+                return self.work.unpromised.push_back(id);
             }
             return self.refuse(id, &operation, refused);
         }
@@ -224,10 +228,10 @@ impl Store {
     fn may_find_room(&mut self, operation: &mut Operation) -> bool {
         if operation.waits_until == 0 {
             self.look_for_over();
-            operation.waits_until = self.compaction.want();
+            operation.waits_until = self.compaction.victim_count() + VICTIMS_AN_ASK;
         }
         self.compaction.victim_count() < operation.waits_until
-            && (!self.compaction.is_idle() || self.may_gain())
+            && (!self.compaction.is_idle() || self.may_gain(operation.waits_until))
     }
 
     /// Appends the record; or says which cycle makes the parts durable that it will name.
@@ -365,11 +369,16 @@ impl Store {
 
     /// Goes on with what waits for room, as far as there is some.
     pub(super) fn resume_stalled(&mut self) {
-        while let Some(id) = self.work.stalled.pop_front() {
+        self.resume_all_of(|work| &mut work.stalled);
+        self.resume_all_of(|work| &mut work.unpromised);
+    }
+
+    fn resume_all_of(&mut self, queue: fn(&mut Work) -> &mut VecDeque<u32>) {
+        while let Some(id) = queue(&mut self.work).pop_front() {
             self.resume(id);
-            if self.work.stalled.back() == Some(&id) {
-                self.work.stalled.pop_back();
-                self.work.stalled.push_front(id);
+            let queue = queue(&mut self.work);
+            if queue.back() == Some(&id) {
+                queue.rotate_right(1);
                 return;
             }
         }
@@ -388,10 +397,11 @@ impl Store {
     pub(super) fn refuse_hopeless(&mut self) {
         let failed = self.course == Course::Failed;
         let at_rest = self.traffic.in_flight == 0 && self.compaction.is_idle() && self.cycles.is_idle();
-        if !failed && (!at_rest || !self.work.stalled.is_empty() && self.choose_victim().is_some()) {
+        if !failed && (!at_rest || self.work.wants_room() && self.choose_victim().is_some()) {
             return;
         }
-        let Some(id) = self.work.stalled.pop_front() else { return self.refuse_clear() };
+        let waiting = self.work.unpromised.pop_front().or_else(|| self.work.stalled.pop_front());
+        let Some(id) = waiting else { return self.refuse_clear() };
         let Some(operation) = self.take_operation(id) else { return };
         let refused = if failed {
             Refused::ReadOnly

@@ -50,8 +50,6 @@ enum State {
 pub(super) struct Compaction {
     state: State,
     victim_count: u64,
-    /// Victims up to this count are wanted by who found no room, if keys are there whose time may be up.
-    wanted_count: u64,
     /// Bytes of such keys, and when it is looked again.
     over_bytes: u64,
     look_at_ms: u64,
@@ -62,19 +60,10 @@ pub(super) struct Compaction {
 
 /// How often it is looked for keys whose time is up.
 const LOOK_EVERY_MS: u64 = 1000;
-/// Segments that are emptied at most for one ask that finds no room.
-const VICTIMS_AN_ASK: u64 = 16;
 
 impl Compaction {
     pub(super) fn new() -> Self {
-        Self {
-            state: State::Idle,
-            victim_count: 0,
-            wanted_count: 0,
-            over_bytes: 0,
-            look_at_ms: 0,
-            cornered: false,
-        }
+        Self { state: State::Idle, victim_count: 0, over_bytes: 0, look_at_ms: 0, cornered: false }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -84,12 +73,6 @@ impl Compaction {
     /// Whether it has read what it needs to go on.
     pub(super) fn is_moving(&self) -> bool {
         matches!(self.state, State::Moving(_))
-    }
-
-    /// Who finds no room wants some victims; up to which count.
-    pub(super) fn want(&mut self) -> u64 {
-        self.wanted_count = self.victim_count + VICTIMS_AN_ASK;
-        self.wanted_count
     }
 
     /// How many victims there were.
@@ -137,14 +120,21 @@ impl Store {
         self.compaction.look_at_ms = self.marks.now_ms + LOOK_EVERY_MS;
     }
 
-    /// Whether emptying segments may gain something of keys whose time is up.
-    pub(super) fn may_gain(&self) -> bool {
-        self.compaction.over_bytes > 0 || self.choose_unknown().is_some()
+    /// Whether emptying segments may gain something of keys whose time is up, for who wants so many victims
+    /// in all.
+    pub(super) fn may_gain(&self, wanted_count: u64) -> bool {
+        self.compaction.over_bytes > 0 || self.choose_unknown(wanted_count).is_some()
+    }
+
+    /// Victims up to this count are wanted by who finds no room, if keys are there whose time may be up.
+    fn wanted_count(&self) -> u64 {
+        let waiting = self.work.unpromised.iter().filter_map(|id| self.work.operation(*id));
+        waiting.map(|operation| operation.waits_until).max().unwrap_or(0)
     }
 
     /// A segment of which nobody knows what of it is over, if somebody finds no room.
-    fn choose_unknown(&self) -> Option<usize> {
-        let may = self.compaction.victim_count < self.compaction.wanted_count && self.slots.free_count() > 1;
+    fn choose_unknown(&self, wanted_count: u64) -> Option<usize> {
+        let may = self.compaction.victim_count < wanted_count && self.slots.free_count() > 1;
         let unknown = |slot: &Slot| slot.ends_unknown && slot.is_worth_a_try(self.marks.now_ms);
         let all = self.slots.all().filter(|(_, slot)| may && unknown(slot));
         all.min_by_key(|(_, slot)| slot.sequence).map(|(at, _)| at)
@@ -156,10 +146,11 @@ impl Store {
         let short_of_slots = self.slots.free_count() + emptied <= self.slots.low_water();
         let many_tombstones = self.slots.tombstone_bytes() > self.slots.capacity_bytes() / 16;
         let over = self.compaction.over_bytes;
-        let is_asked = self.compaction.victim_count < self.compaction.wanted_count;
+        let wanted_count = self.wanted_count();
+        let is_asked = self.compaction.victim_count < wanted_count;
         let much_over = over > self.slots.capacity_bytes() / 16 || over > 0 && is_asked;
         if !short_of_slots && !many_tombstones && !much_over {
-            return self.choose_unknown();
+            return self.choose_unknown(wanted_count);
         }
         let cornered = self.compaction.cornered && self.slots.none_becomes_free();
         let may = |slot: &Slot| slot.is_worth_a_try(self.marks.now_ms) && !(cornered && slot.live_bytes > 0);
@@ -193,7 +184,7 @@ impl Store {
         let best = closed().max_by_key(|(at, slot)| worth(stays(*at, slot), slot.sequence));
         best.filter(|(at, slot)| stays(*at, slot) < self.geometry().segment_payload_bytes())
             .map(|(slot, _)| slot)
-            .or_else(|| self.choose_unknown())
+            .or_else(|| self.choose_unknown(wanted_count))
     }
 
     fn read_summary(&mut self, slot: usize, bytes: u64) {

@@ -593,6 +593,7 @@ fn build(found: Found, options: Options) -> Store {
             loading_bytes: 0,
             awaits_turn: VecDeque::new(),
             stalled: VecDeque::new(),
+            unpromised: VecDeque::new(),
             held_back: VecDeque::new(),
             forgotten: HashSet::new(),
             told: Vec::new(),

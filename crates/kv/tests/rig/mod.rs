@@ -95,14 +95,19 @@ impl Rig {
     }
 
     pub fn ask_all(&mut self, asks: Vec<Ask>) -> Vec<Result<Answer, Refused>> {
-        let count = asks.len();
-        for (tag, ask) in asks.into_iter().enumerate() {
-            self.store.start(u64::try_from(tag).unwrap(), ask);
-        }
+        let count = u64::try_from(asks.len()).unwrap();
+        (0..).zip(asks).for_each(|(tag, ask)| self.store.start(tag, ask));
+        let mut all = self.all_told(count);
+        all.sort_by_key(|told| told.tag);
+        all.into_iter().map(|told| told.answer).collect()
+    }
+
+    /// Drives the store until so many asks are answered, in the order of the answers.
+    pub fn all_told(&mut self, count: u64) -> Vec<Told> {
         let mut all: Vec<Told> = Vec::new();
         for _ in 0..1_000_000 {
             self.store.drive(self.now_ms, &mut all);
-            if all.len() == count {
+            if all.len() == narrow(count) {
                 break;
             }
             while let Some(issued) = self.store.next_request() {
@@ -111,9 +116,8 @@ impl Rig {
                 self.now_ms += self.passes_ms;
             }
         }
-        all.sort_by_key(|told| told.tag);
-        assert_eq!(all.len(), count, "every ask is answered once");
-        all.into_iter().map(|told| told.answer).collect()
+        assert_eq!(all.len(), narrow(count), "every ask is answered once");
+        all
     }
 
     pub fn ask(&mut self, ask: Ask) -> Result<Answer, Refused> {
