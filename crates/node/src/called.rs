@@ -4,7 +4,8 @@
 use crate::control::Client;
 use crate::error::Error;
 use crate::open::{Candidate, look_at};
-use crate::registry::{Record, cut_off, records, socket_path};
+use crate::registry::{Record, cut_off, records};
+use crate::run_dir::socket_path;
 use crate::scan;
 use crate::search::Search;
 use crate::settings;

@@ -8,15 +8,12 @@ mod client;
 
 pub use client::Client;
 
-use crate::error::Error;
 use crate::grow::Growth;
 use crate::happened::Happened;
 use crate::operate::Steering;
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Bytes in a line at most.
 pub const LINE_BYTES_MAX: usize = 1 << 20;
@@ -223,36 +220,4 @@ impl Reply {
     pub fn refused(why: impl Into<String>) -> Self {
         Self { error: Some(why.into()), ..Self::done() }
     }
-}
-
-/// The directory of the control sockets: `$ELASTRIPE_RUN_DIR`, else `/run/elastripe` for root, else
-/// `$XDG_RUNTIME_DIR/elastripe`, else `/tmp/elastripe-UID`.
-pub fn run_dir() -> PathBuf {
-    if let Some(dir) = std::env::var_os("ELASTRIPE_RUN_DIR").filter(|dir| !dir.is_empty()) {
-        return PathBuf::from(dir);
-    }
-    let uid = rustix::process::geteuid();
-    if uid.is_root() && Path::new("/run").is_dir() {
-        return PathBuf::from("/run/elastripe");
-    }
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| !dir.is_empty()) {
-        Some(dir) => PathBuf::from(dir).join("elastripe"),
-        None => PathBuf::from(format!("/tmp/elastripe-{}", uid.as_raw())),
-    }
-}
-
-/// Makes the directory, for this user alone, unless it is there. Somebody else's is refused: whoever owns
-/// it could answer in the array's name.
-pub fn make_run_dir() -> Result<PathBuf, Error> {
-    let dir = run_dir();
-    let at = |source| Error::RunDir { path: dir.clone(), source };
-    if !dir.is_dir() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir).map_err(at)?;
-    }
-    let owner = fs::metadata(&dir).map_err(at)?.uid();
-    let own = rustix::process::geteuid().as_raw();
-    if owner != own && owner != 0 {
-        return Err(Error::RunDirOwner { path: dir, owner, expected: own });
-    }
-    Ok(dir)
 }

@@ -48,6 +48,7 @@ pub mod read_back;
 pub mod refusal;
 pub mod registry;
 pub mod reloading;
+pub mod run_dir;
 pub mod running;
 pub mod scan;
 pub mod screen;

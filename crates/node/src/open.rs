@@ -6,6 +6,7 @@ pub use arranged::{arrange_any_candidates, arrange_candidates};
 
 use crate::error::{Error, NoMember, Truncation};
 use crate::output;
+use crate::run_dir::was_killed;
 use array::{Arrangement, DirtyDegraded, OlderState, last_served};
 use block::{DevIndex, META_BYTES};
 use device::{Access, DirectIo, Kind, Members, OpenError, OpenOptions, probe};
@@ -21,6 +22,8 @@ use std::time::{Duration, Instant};
 /// How long the locks of a process that was killed are waited for by who wants them: the kernel takes its
 /// rings down in threads of its own, which on a machine that has much else to do takes seconds.
 const OPEN_PATIENCE: Duration = Duration::from_secs(4);
+/// The same where it is known that the array's server was killed.
+const KILLED_PATIENCE: Duration = Duration::from_secs(30);
 /// The same for who only looks.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// How often they are tried meanwhile.
@@ -436,7 +439,8 @@ fn lock_as(
             Force::Accept => (DirtyDegraded::Accept, OlderState::Accept),
         };
     }
-    let mut members = open_patiently(&found.paths, access).map_err(in_use)?;
+    let patience = if was_killed(found.superblock().array) { KILLED_PATIENCE } else { OPEN_PATIENCE };
+    let mut members = open_patiently(&found.paths, access, patience).map_err(in_use)?;
     confirm(&mut members, &found)?;
     Ok(Locked { found, members })
 }
@@ -469,11 +473,15 @@ pub fn look_again(
 
 /// Opens and locks members. When a server is killed, the kernel takes a moment to take its ring down, which
 /// keeps the locks meanwhile.
-fn open_patiently(paths: &[Option<PathBuf>], access: Access) -> Result<Members, OpenError> {
+fn open_patiently(
+    paths: &[Option<PathBuf>],
+    access: Access,
+    patience: Duration,
+) -> Result<Members, OpenError> {
     let started = Instant::now();
     loop {
         match Members::open(paths, open_options(access)) {
-            Err(OpenError::InUse { .. }) if started.elapsed() < OPEN_PATIENCE => thread::sleep(LOCK_RETRY),
+            Err(OpenError::InUse { .. }) if started.elapsed() < patience => thread::sleep(LOCK_RETRY),
             result => return result,
         }
     }

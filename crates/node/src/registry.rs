@@ -3,9 +3,10 @@
 //! socket does, too: a socket whose record nobody has locked is news, not rubbish.
 
 use crate::checks::same_file;
-use crate::control::{Client, make_run_dir, run_dir};
+use crate::control::Client;
 use crate::error::Error;
 use crate::open::look_at;
+use crate::run_dir::{make_run_dir, record_path, run_dir, socket_path, was_killed};
 use format::{ArrayUuid, Role};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
@@ -50,15 +51,11 @@ impl Record {
         }
         text
     }
-}
 
-/// The control socket of an array.
-pub fn socket_path(array: ArrayUuid) -> PathBuf {
-    run_dir().join(format!("{array}.sock"))
-}
-
-fn record_path(array: ArrayUuid) -> PathBuf {
-    run_dir().join(format!("{array}.server"))
+    /// Whether its server was killed.
+    pub fn was_killed(&self) -> bool {
+        self.uuid.parse().is_ok_and(was_killed)
+    }
 }
 
 /// A server's traces, as a client finds them.

@@ -5,7 +5,6 @@
 
 use crate::activation::Passed;
 use crate::assemble::Assembled;
-use crate::control;
 use crate::disk_wish::DiskWish;
 use crate::drives::Drives;
 use crate::error::Error;
@@ -131,7 +130,7 @@ impl Endpoints {
             serial: serial_of(&uuid.to_string()),
             limits,
         });
-        let run_dir = control::make_run_dir()?;
+        let run_dir = crate::run_dir::make_run_dir()?;
         let own = [Address::Unix(run_dir.join(format!("{uuid}.nbd")))];
         let is_nowhere = addresses.is_empty() && passed.is_empty() && disk.is_none();
         let addresses = if is_nowhere { &own[..] } else { addresses };

@@ -30,7 +30,8 @@ use node::open::{Force, Incomplete, Locked, lock, lock_to_read, member_name};
 use node::open_files::{self, OpenFiles};
 use node::operate::with_shared_members;
 use node::output;
-use node::registry::{Record, records, socket_path};
+use node::registry::{Record, records};
+use node::run_dir::socket_path;
 use node::scan::members_of;
 use node::serve::{Address, Endpoints, Places, Service, parse_address, serve, uri_at};
 use node::status::describe_diverged;
@@ -497,10 +498,16 @@ fn name_the_server(error: Error, paths: &[PathBuf]) -> Failure {
     let serves =
         |record: &Record| record.paths.iter().any(|own| paths.iter().any(|path| same_file(own, path)));
     let server = if matches!(error, Error::InUse(_)) { records().into_iter().find(serves) } else { None };
+    let was_killed = server.as_ref().is_some_and(Record::was_killed);
     let Some(Record { uuid, name, pid, addresses, .. }) = server else { return error.into() };
     let Error::InUse(reason) = error else { return error.into() };
     let name = if name.is_empty() { uuid } else { name };
     let addresses = addresses.join(" ");
+    if was_killed {
+        return Failure::new(format!(
+            "{reason}: the server of array {name}, process {pid}, was killed; its devices have not been let go yet"
+        ));
+    }
     Failure::new(format!(
         "{reason}: array {name} is being served already, by process {pid} at {addresses}; `elastripe status {name}` says how it is"
     ))

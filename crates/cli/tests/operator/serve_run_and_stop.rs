@@ -70,6 +70,22 @@ fn sigterm_and_stop_leave_a_clean_array() {
     rig.on("stop", &["d0"], &[]).refused(&["not being served"]);
 }
 
+/// The kernel keeps the locks of a process that was killed until its rings are gone: somebody else holds one
+/// here, for longer than is waited for anybody's.
+#[test]
+fn what_a_killed_server_holds_for_a_while_is_waited_for() {
+    let rig = Rig::with_array();
+    rig.serve(&MEMBERS, &[]).kill();
+    let held = std::fs::File::open(rig.path(MEMBERS[0])).unwrap();
+    held.lock().unwrap();
+    let lets_go = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_secs(6));
+        drop(held);
+    });
+    rig.serve(&MEMBERS, &[]).stop().ok();
+    lets_go.join().unwrap();
+}
+
 #[test]
 fn a_killed_server_loses_nothing_that_was_flushed() {
     if !has("qemu-io") {

@@ -66,7 +66,7 @@ impl KeyEndpoints {
         let (guard, rules) = (reloading.guard(), reloading.guard().rules());
         let has_password = settings.password.is_some();
         let mut server = Server::new(limits, settings);
-        crate::control::make_run_dir()?;
+        crate::run_dir::make_run_dir()?;
         let control = register(locked, addresses.iter().map(ToString::to_string))?;
         let signals = Signals::collect()?;
         let mut uris = Vec::new();
