@@ -11,6 +11,7 @@ pub use client::Client;
 use crate::grow::Growth;
 use crate::happened::Happened;
 use crate::operate::Steering;
+use crate::recovering::Recovering;
 use crate::status::Status;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -208,12 +209,20 @@ pub struct Reply {
     /// What it has become.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grown: Option<Box<Growth>>,
+    /// Nothing was done as the array is recovered still.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recovering: Option<Recovering>,
 }
 
 impl Reply {
     /// It was done.
     pub fn done() -> Self {
-        Self { error: None, status: None, lately: None, grown: None }
+        Self { error: None, status: None, lately: None, grown: None, recovering: None }
+    }
+
+    /// It was not, since the array is recovered still.
+    pub fn recovering(how: Recovering) -> Self {
+        Self { recovering: Some(how), ..Self::refused(how.to_string()) }
     }
 
     /// It was not.

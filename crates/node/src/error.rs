@@ -5,6 +5,7 @@ use crate::disk_error::DiskError;
 use crate::driver::DriverError;
 use crate::not_grown::NotGrown;
 use crate::read_back::NotKept;
+use crate::recovering::Recovering;
 use crate::refusal::Refusal;
 use crate::search::Search;
 use crate::units::show_size;
@@ -381,6 +382,14 @@ pub enum Error {
         path: PathBuf,
         /// What came instead.
         silence: Silence,
+    },
+    /// A server whose array is recovered still was asked for something.
+    #[error("{}: {how}", path.display())]
+    Recovering {
+        /// Its control socket.
+        path: PathBuf,
+        /// How it is at it.
+        how: Recovering,
     },
     /// A server says no, in its own words.
     #[error("{0}")]

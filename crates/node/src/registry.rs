@@ -296,6 +296,12 @@ impl ControlSocket {
         &self.listener
     }
 
+    /// The array by its name, or by its UUID if it has none.
+    pub fn describe(&self) -> String {
+        let Record { uuid, name, .. } = &self.record;
+        if name.is_empty() { uuid.clone() } else { name.clone() }
+    }
+
     /// The array has another name.
     pub fn note_name(&mut self, name: String) -> io::Result<()> {
         self.record.name = name;

@@ -6,6 +6,8 @@
 use crate::activation::Passed;
 use crate::assemble::Assembled;
 use crate::disk_wish::DiskWish;
+use crate::doorkeeper::keep_door;
+use crate::driver::DriverOptions;
 use crate::drives::Drives;
 use crate::error::Error;
 use crate::logbook::{Level, log, log_as};
@@ -22,6 +24,7 @@ use crate::sockets::Sockets;
 use crate::steward::{Opening, Reins, Steward};
 use crate::ublk::Disk;
 use crate::volume::Use;
+use array::EngineOptions;
 use front::{Limits, Protocol, Rules, Server, ServerOptions, Summary};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -153,6 +156,26 @@ impl Endpoints {
         uris.extend(disk_at);
         Ok(Self { server, uris, reins: (signals, control, reloading), disk })
     }
+
+    /// Assembles the array; whoever asks for it meanwhile is answered.
+    pub fn assemble(
+        &mut self,
+        locked: Locked,
+        options: EngineOptions,
+        driver: DriverOptions,
+    ) -> Result<Assembled, Error> {
+        assemble(&mut self.reins, locked, options, driver)
+    }
+}
+
+/// Assembles an array whose server is held by these reins.
+pub(crate) fn assemble(
+    (signals, control, _): &mut Reins,
+    locked: Locked,
+    options: EngineOptions,
+    driver: DriverOptions,
+) -> Result<Assembled, Error> {
+    keep_door(signals, control, || locked.assemble(options, driver))
 }
 
 /// The control socket of an array that is served at these addresses.

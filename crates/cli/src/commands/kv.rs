@@ -227,10 +227,10 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let clients_max = files.limit_clients(usize::try_from(arguments.clients).unwrap_or(usize::MAX));
     let limits = limits_of(clients_max, idle_timeout_ns);
     let reloading = reloading(arguments, &guard);
-    let endpoints = KeyEndpoints::open(&locked, &arguments.resp, reloading, limits, settings)?;
+    let mut endpoints = KeyEndpoints::open(&locked, &arguments.resp, reloading, limits, settings)?;
     let monitor = whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
-    let assembled = locked.assemble(options, whole.driver())?;
+    let assembled = endpoints.assemble(locked, options, whole.driver())?;
     warn_of_memory(&need);
     let talk = Talk::of(whole);
     print_start(&assembled, Use::ReadWrite, talk);

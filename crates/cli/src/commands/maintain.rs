@@ -8,18 +8,22 @@ use clap::Args;
 use format::{ArrayUuid, CheckpointKind};
 use lab::failure::{EXIT_FAILED, Failure};
 use node::called::{Called, members};
-use node::control::Request;
+use node::checks::same_file;
+use node::control::{Client, Request};
+use node::error::Error;
 use node::event::work_name;
 use node::open::{Force, Incomplete, look_at};
 use node::operate::Steering;
 use node::output;
-use node::registry::{forget_dead, forget_lost};
+use node::recovering::Recovering;
+use node::registry::{Record, forget_dead, forget_lost, records};
 use node::session::{Patience, Reach, Session, server_of};
 use node::status::{DeviceState, EngineStatus, LastWork, Status};
 use node::ublk;
 use node::units::{parse_rate, parse_rate_or_off, show_rate};
 use node::waiting::{Successor, wait_for_commits, wait_for_successor, wait_for_work};
-use std::path::PathBuf;
+use serde_json::json;
+use std::path::{Path, PathBuf};
 
 /// Options of `scrub`.
 #[derive(Args, Debug)]
@@ -328,19 +332,51 @@ pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
 /// Runs `stop`.
 pub fn stop(arguments: &StopArguments) -> Result<Exit, Failure> {
     let called = members(&arguments.paths)?;
-    let mut client = match server_of(&called) {
-        Ok(Reach::Server(client)) => client,
-        Ok(Reach::Copy(why)) => return Err(Failure::new(why)),
-        Ok(Reach::Nobody) => return remove_left_disk(&called, arguments),
+    let reached = server_of(&called).and_then(|reach| match reach {
+        Reach::Server(mut client) => client.status().map(|status| (Reach::Server(client), Some(status))),
+        reach @ (Reach::Copy(_) | Reach::Nobody) => Ok((reach, None)),
+    });
+    let (mut client, status) = match reached {
+        Ok((Reach::Server(client), status)) => (client, status),
+        Ok((Reach::Copy(why), _)) => return Err(Failure::new(why)),
+        Ok((Reach::Nobody, _)) => return remove_left_disk(&called, arguments),
+        Err(Error::Recovering { path, how }) => return give_up_start(&called, arguments, &path, how),
         Err(_) if called.is_lost() => return remove_left_disk(&called, arguments),
         Err(error) => return Err(error.into()),
     };
-    let status = client.status()?;
     client.order(&Request::Stop { force: arguments.force })?;
     if arguments.json {
         output::line(serde_json::to_string_pretty(&status)?);
     } else {
         output::line("stopped in order");
+    }
+    Ok(0)
+}
+
+/// Ends a start that recovers an array, unless what was named is a copy of it.
+fn give_up_start(
+    called: &Called,
+    arguments: &StopArguments,
+    socket: &Path,
+    how: Recovering,
+) -> Result<Exit, Failure> {
+    let is_own = |record: &Record| {
+        let paths = || record.paths.iter().any(|own| called.paths.iter().any(|path| same_file(own, path)));
+        record.pid == how.pid && paths()
+    };
+    if !records().iter().any(is_own) {
+        return Err(Error::Recovering { path: socket.to_owned(), how }.into());
+    }
+    let mut client =
+        Client::of_server(socket)?.ok_or_else(|| Error::Recovering { path: socket.to_owned(), how })?;
+    client.order(&Request::Stop { force: arguments.force })?;
+    if arguments.json {
+        output::line(serde_json::to_string_pretty(&json!({ "recovery_given_up": how }))?);
+    } else {
+        output::line(format_args!(
+            "the recovery was given up after {} s, as by a power cut; the next start recovers the array",
+            how.seconds
+        ));
     }
     Ok(0)
 }

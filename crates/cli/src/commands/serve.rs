@@ -460,10 +460,10 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     let reloading = named::reloading(arguments, &guard)?;
     let limits = limits_of(files, socket_threads);
     let places = Places { addresses: &addresses, passed, reloading, disk: arguments.clients.disk(), limits };
-    let endpoints = Endpoints::open(&locked, places)?;
+    let mut endpoints = Endpoints::open(&locked, places)?;
     let monitor = arguments.whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
-    let assembled = locked.assemble(options, arguments.whole.driver())?;
+    let assembled = endpoints.assemble(locked, options, arguments.whole.driver())?;
     warn_of_memory(&need);
     let talk = Talk::of(&arguments.whole);
     let usage = if arguments.read_only { Use::ReadOnly } else { Use::ReadWrite };

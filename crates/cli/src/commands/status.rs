@@ -9,6 +9,7 @@ use format::ArrayUuid;
 use lab::failure::{EXIT_CANNOT_LOOK, Failure};
 use node::called::{Called, members};
 use node::checks::same_file;
+use node::control::Client;
 use node::drives::ask_now;
 use node::error::Error;
 use node::open::{Candidate, arrange_any_candidates, array_name, is_locked, look_at};
@@ -16,13 +17,16 @@ use node::output;
 use node::registry::{Record, Trace, dead_server_of, traces};
 use node::screen::{Rates, legend, losses, render, streams, wear};
 use node::session::{Reach, reach};
-use node::status::{Condition, Source, Status, of_superblocks};
+use node::status::{Condition, DeviceStatus, Source, Status, of_superblocks};
 use node::units::parse_duration;
 use serde::Serialize;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::Duration;
+
+/// A request of an array that has waited for so long may wait for ever.
+const LATE_MS: u64 = 300;
 
 /// Options of `status`.
 #[derive(Args, Debug)]
@@ -289,14 +293,28 @@ fn whose(status: &Status, path: &Path, failure: &Error) -> String {
     }
 }
 
+/// Whether what is at a path hangs, as far as the server of the array knows, or may: it was given up.
+fn may_hang(status: &Status, path: &Path) -> bool {
+    let waits = |device: &DeviceStatus| {
+        let is_late = device.oldest_request_ms.is_some_and(|waited| waited >= LATE_MS);
+        is_late || device.not_answering || device.state.is_out()
+    };
+    status.devices.iter().any(|device| waits(device) && device.path.as_deref() == Some(path))
+}
+
 /// The status of the array that was called by its name, or that paths belong to: from its server if it has
 /// one, else from the superblocks. Paths that are no members (any more) are mentioned, unless none is one.
 pub fn status_of(called: &Called) -> Result<Status, Failure> {
+    // Who was called by his name tells first: a device that hangs would have this command hang, too.
+    let mut server = called.server()?;
+    let served = server.as_mut().map(Client::status).transpose()?;
     let (mut ignored, mut of_which) = (Vec::new(), Vec::new());
     let mut candidates: Vec<Candidate> = Vec::new();
     // Paths of members that are gone or damaged, as far as one can tell: those members were looked for.
     let mut in_vain = 0;
-    for path in &called.paths {
+    for path in
+        called.paths.iter().filter(|path| !served.as_ref().is_some_and(|status| may_hang(status, path)))
+    {
         let looks_like_member = look_at(path).map_or(true, |found| found.looks_like_member);
         in_vain += usize::from(looks_like_member);
         match called.member_at(path) {
@@ -310,7 +328,7 @@ pub fn status_of(called: &Called) -> Result<Status, Failure> {
             }
         }
     }
-    let reached = match (called.server()?, candidates.first()) {
+    let reached = match (server, candidates.first()) {
         (Some(client), _) => Reach::Server(client),
         (None, Some(first)) => reach(first)?,
         (None, None) => return Err(called.unknown(ignored).into()),
@@ -326,7 +344,7 @@ pub fn status_of(called: &Called) -> Result<Status, Failure> {
     };
     let mut status = match reached {
         Reach::Server(mut client) => {
-            let mut status = client.status()?;
+            let mut status = served.map_or_else(|| client.status(), Ok)?;
             status.ignored.extend(of_others(&candidates));
             status
         }

@@ -4,6 +4,8 @@
 
 use crate::common::{Ran, Rig, device, every_scheme, has, until};
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -45,14 +47,29 @@ pub fn small_file_system(at: &Path, size: &str) -> Option<Mount> {
 
 /// A file `at/nbd` whose device is a process; `None`, said loudly, where that is not possible.
 fn device_of_a_process(rig: &Rig, at: &Path) -> Option<Mount> {
+    fs::File::create(rig.path("backing")).unwrap().set_len(32 << 20).unwrap();
+    device_that_is(rig, at, &[])
+}
+
+/// The same of the backing file as it is, with more options of the process.
+fn device_that_is(rig: &Rig, at: &Path, options: &[&str]) -> Option<Mount> {
     if !has("nbdkit") || !has("nbdfuse") {
         return None;
     }
     fs::create_dir(at).unwrap();
     let (backing, socket) = (rig.path("backing"), rig.path("device"));
-    fs::File::create(&backing).unwrap().set_len(32 << 20).unwrap();
+    let _ = fs::remove_file(&socket);
     let quiet = |command: &mut Command| command.stderr(Stdio::null()).spawn().unwrap();
-    let nbdkit = quiet(Command::new("nbdkit").args(["-f", "-U"]).arg(&socket).arg("file").arg(&backing));
+    let (filter, values) = options.split_at(options.len() / 2);
+    let nbdkit = quiet(
+        Command::new("nbdkit")
+            .args(["-f", "-U"])
+            .arg(&socket)
+            .args(filter)
+            .arg("file")
+            .arg(&backing)
+            .args(values),
+    );
     let mut mount = Mount { at: at.to_owned(), servers: vec![nbdkit] };
     until("the device's socket", || socket.exists());
     let uri = format!("nbd+unix:///?socket={}", socket.display());
@@ -254,6 +271,46 @@ fn a_device_that_answers_again_comes_back_by_what_it_missed() {
     server.stop().ok();
 }
 
+/// Whoever asks a server that recovers for long is told so, and does not wait; a stop ends the start.
+#[test]
+fn a_server_that_recovers_for_long_says_so() {
+    let rig = Rig::new();
+    let Some(mount) = device_of_a_process(&rig, &rig.path("fuse")) else { return };
+    if !has("qemu-io") {
+        return;
+    }
+    create(&rig, "fuse/nbd").ok();
+    rig.on("rename", &["fuse/nbd", "d1", "d2"], &["--name", "tank"]).ok();
+    let server = rig.serve(&["fuse/nbd", "d1", "d2"], &[]);
+    rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok();
+    server.kill();
+    drop(mount);
+    let Some(slow) = device_that_is(&rig, &rig.path("slow"), &["--filter=delay", "wdelay=8"]) else {
+        return;
+    };
+    let mut serve = rig.command(&["serve", "--nbd", "unix:nbd", "slow/nbd", "d1", "d2"]);
+    let mut server = serve.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(server.stderr.take().unwrap()).lines();
+    assert!(said.next().unwrap().unwrap().contains("recovery takes longer than 10 s"));
+
+    let recovers = format!("the server of the array, process {}, has been recovering it for 1", server.id());
+    for (args, code) in [(&["status", "tank"], 4), (&["status", "d1"], 4), (&["commit", "tank"], 1)] {
+        let told = rig.run(args).code(code);
+        assert!(told.err.contains(&recovers), "{args:?}: {told:?}");
+    }
+    fs::copy(rig.path("d1"), rig.path("copy")).unwrap();
+    assert!(rig.on("stop", &["copy"], &[]).code(1).err.contains(&recovers), "that may be another array's");
+    let stopped = rig.on("stop", &["tank"], &[]).ok();
+    assert!(stopped.out.contains("the next start recovers the array"), "{stopped:?}");
+    assert_eq!(server.wait().unwrap().signal(), Some(15));
+    assert!(said.next().unwrap().unwrap().contains("`stop`: the start is given up"));
+    drop(slow);
+    assert_eq!(rig.status(&["d1"])["state"], "down");
+    let server = rig.serve(&["backing", "d1", "d2"], &[]);
+    assert!(!rig.qemu_io(&["read -P 1 0 4M"]).ok().out.contains("failed"));
+    server.stop().ok();
+}
+
 #[test]
 fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
     let rig = Rig::new();
@@ -262,18 +319,25 @@ fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
         return;
     }
     create(&rig, "fuse/nbd").ok();
+    rig.on("rename", &["fuse/nbd", "d1", "d2"], &["--name", "tank"]).ok();
     let server = rig.serve(&["fuse/nbd", "d1", "d2"], &["--device-timeout", "off"]);
     rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok();
+    let is_told = || {
+        let mut status = rig.command(&["status", "tank"]).stdout(Stdio::null()).spawn().unwrap();
+        until("the array is told of by its name", || status.try_wait().unwrap().is_some());
+    };
     signal(&mount.servers[0], "STOP");
     let mut writer = rig.qemu_io_child(&["write -P 2 1M 1M", "flush"]);
     until("a request is old", || {
         device(&rig.status(&["d1"]), "data0")["oldest_request_ms"].as_u64().unwrap() > 300
     });
     assert!(writer.try_wait().unwrap().is_none(), "the write waits for the device");
+    is_told();
     rig.on("fail", &["d1"], &["--device", "data0", "--yes"]).ok();
     until("the write is answered", || writer.try_wait().unwrap().is_some());
     let read = rig.qemu_io(&["read -P 2 1M 1M", "read -P 1 2M 2M"]).ok();
     assert!(!read.out.contains("failed"), "{read:?}");
+    is_told();
     // The array is stopped in order although the kernel keeps what was under way.
     rig.on("stop", &["d1"], &[]).ok();
     signal(&mount.servers[0], "CONT");

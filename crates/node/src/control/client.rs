@@ -67,9 +67,11 @@ impl Client {
     /// something first may take hours, but is there meanwhile.
     pub fn ask(&mut self, request: &Request) -> Result<Reply, Error> {
         if !self.was_heard && !request.is_answered_at_once() {
-            let first = self.ask(&Request::Status)?;
-            if first.error.is_some() {
-                return Ok(first); // it takes no more clients
+            match self.ask(&Request::Status) {
+                Ok(first) if first.error.is_some() => return Ok(first), // it takes no more clients
+                // That can be stopped, too.
+                Err(Error::Recovering { .. }) if matches!(request, Request::Stop { .. }) => {}
+                first => _ = first?,
             }
         }
         let mut line = serde_json::to_vec(request).map_err(Error::Unwritable)?;
@@ -93,10 +95,14 @@ impl Client {
         };
         received.map_err(|silence| self.unanswered(silence))?;
         self.was_heard = true;
-        serde_json::from_slice(&answer).map_err(|source| {
+        let reply = serde_json::from_slice::<Reply>(&answer).map_err(|source| {
             let found = String::from_utf8_lossy(&answer).chars().take(SHOWN_CHARS_MAX).collect();
             self.unanswered(Silence::Nonsense { found, source })
-        })
+        })?;
+        match reply.recovering {
+            Some(how) => Err(Error::Recovering { path: self.path.clone(), how }),
+            None => Ok(reply),
+        }
     }
 
     fn unanswered(&self, silence: Silence) -> Error {

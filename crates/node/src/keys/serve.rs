@@ -3,16 +3,18 @@
 
 use super::{Ferry, KeptKeys};
 use crate::assemble::Assembled;
+use crate::driver::DriverOptions;
 use crate::error::{Error, NoStore};
 use crate::fresh;
 use crate::logbook::{Level, log, log_as};
 use crate::open::Locked;
 use crate::reloading::Reloading;
 use crate::running::{Clients, Plant};
-use crate::serve::{Address, Service, absolute, begin, end, escape, register, uri_at};
+use crate::serve::{Address, Service, absolute, assemble, begin, end, escape, register, uri_at};
 use crate::signals::Signals;
 use crate::steward::{Opening, Reins, Steward};
 use crate::units::show_size;
+use array::EngineOptions;
 use front::{Flow, Hooks as _, Interest, Volume};
 use kv::ask::Keys as _;
 use kv::blocks::{BLOCK_BYTES, Buffer, Issued, Medium, Request};
@@ -94,6 +96,16 @@ impl KeyEndpoints {
             });
         }
         Ok(Self { server, uris, reins: (signals, control, reloading) })
+    }
+
+    /// Assembles the array; whoever asks for it meanwhile is answered.
+    pub fn assemble(
+        &mut self,
+        locked: Locked,
+        options: EngineOptions,
+        driver: DriverOptions,
+    ) -> Result<Assembled, Error> {
+        assemble(&mut self.reins, locked, options, driver)
     }
 }
 
