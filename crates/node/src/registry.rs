@@ -6,7 +6,7 @@ use crate::checks::same_file;
 use crate::control::Client;
 use crate::error::Error;
 use crate::open::look_at;
-use crate::run_dir::{make_run_dir, record_path, run_dir, socket_path, was_killed};
+use crate::run_dir::{make_run_dir, open_record, record_path, run_dir, socket_path, was_killed};
 use format::{ArrayUuid, Role};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, TryLockError};
@@ -99,10 +99,9 @@ fn trace_of(array: ArrayUuid) -> Trace {
             None => Trace::Passing,
         },
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            let record = File::open(record_path(array));
-            match record {
-                Ok(file) if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) => Trace::Passing,
-                Ok(file) => Trace::Dead(read_record(&file, array)),
+            match open_record(array) {
+                Ok((_, true)) => Trace::Passing,
+                Ok((file, false)) => Trace::Dead(read_record(&file, array)),
                 // A server of an older version kept none.
                 Err(_) => Trace::Dead(read_record(io::empty(), array)),
             }
@@ -117,8 +116,7 @@ pub fn cut_off(array: ArrayUuid) -> Option<Error> {
     let socket = socket_path(array);
     let started = Instant::now();
     loop {
-        let file = File::open(record_path(array)).ok()?;
-        let is_locked = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let (file, is_locked) = open_record(array).ok()?;
         if !is_locked || socket.exists() {
             return None;
         }

@@ -3,7 +3,8 @@
 
 use crate::error::Error;
 use format::ArrayUuid;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -52,5 +53,12 @@ pub(crate) fn record_path(array: ArrayUuid) -> PathBuf {
 /// Whether the array's last server here is gone and has left its record: it was killed. Its devices may be in
 /// use for a moment still.
 pub fn was_killed(array: ArrayUuid) -> bool {
-    File::open(record_path(array)).is_ok_and(|record| record.try_lock_shared().is_ok())
+    open_record(array).is_ok_and(|(_, is_locked)| !is_locked)
+}
+
+/// The record of an array's server, and whether that server is there: it has it locked.
+pub(crate) fn open_record(array: ArrayUuid) -> io::Result<(File, bool)> {
+    let record = File::open(record_path(array))?;
+    let is_locked = matches!(record.try_lock_shared(), Err(TryLockError::WouldBlock));
+    Ok((record, is_locked))
 }
