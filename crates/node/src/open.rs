@@ -16,6 +16,7 @@ use format::{
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,8 @@ const KILLED_PATIENCE: Duration = Duration::from_secs(30);
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// How often they are tried meanwhile.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
+/// A device that has not answered for so long is named.
+const LATE: Duration = Duration::from_secs(10);
 
 /// What is known of one path.
 #[derive(Debug)]
@@ -113,8 +116,27 @@ impl Candidate {
     }
 }
 
-/// Reads what a path holds, without a lock and without changing it.
+/// Reads what a path holds, without a lock and without changing it. A device that hangs is waited for, and
+/// named meanwhile.
 pub fn look_at(path: &Path) -> Result<Candidate, Error> {
+    let (over, ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        // Without a thread it is waited for all the same.
+        let _ = thread::Builder::new().spawn_scoped(scope, move || {
+            if ended.recv_timeout(LATE) == Err(RecvTimeoutError::Timeout) {
+                let (path, seconds) = (path.display(), LATE.as_secs());
+                output::warn(format_args!(
+                    "elastripe: {path}: has not answered for {seconds} s, and is waited for still"
+                ));
+            }
+        });
+        let found = look(path);
+        drop(over);
+        found
+    })
+}
+
+fn look(path: &Path) -> Result<Candidate, Error> {
     let probe = probe(path)?;
     let file = File::open(path).map_err(|source| Error::At { path: path.to_owned(), source })?;
     let (copies, looks_like) = read_copies(&file, 0, 0);

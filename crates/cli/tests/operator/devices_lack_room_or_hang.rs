@@ -333,6 +333,14 @@ fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
     });
     assert!(writer.try_wait().unwrap().is_none(), "the write waits for the device");
     is_told();
+    // Who names the device waits for it, and learns that.
+    let mut waits =
+        rig.command(&["status", "fuse/nbd"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(waits.stderr.take().unwrap()).lines();
+    assert_eq!(
+        said.next().unwrap().unwrap(),
+        "elastripe: fuse/nbd: has not answered for 10 s, and is waited for still"
+    );
     rig.on("fail", &["d1"], &["--device", "data0", "--yes"]).ok();
     until("the write is answered", || writer.try_wait().unwrap().is_some());
     let read = rig.qemu_io(&["read -P 2 1M 1M", "read -P 1 2M 2M"]).ok();
@@ -342,6 +350,7 @@ fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
     rig.on("stop", &["d1"], &[]).ok();
     signal(&mount.servers[0], "CONT");
     server.wait().ok();
+    waits.wait().unwrap();
     rig.on("status", &["d1", "d2"], &[]).code(1);
 }
 
