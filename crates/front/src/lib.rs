@@ -20,6 +20,8 @@
 
 mod command;
 mod crossing;
+#[cfg(any(feature = "ublk", feature = "vhost-user"))]
+mod cutter;
 mod desk;
 mod export;
 mod extents;

@@ -2,7 +2,8 @@
 
 use super::{Served, Violation};
 use crate::command::Command;
-use crate::desk::{ConnectionId, Context, Piece, Refusal, Request};
+use crate::cutter::{Cutter, Direction, Next, Room};
+use crate::desk::{ConnectionId, Context, Piece, Request};
 use crate::session::{Fault, spans};
 use crate::{Punch, VolumeError, VolumeRequest};
 use block::slab::Key;
@@ -15,28 +16,6 @@ use std::io::{self, IoSlice, IoSliceMut};
 /// Parts of a piece that are copied at once.
 const COPY_SLICES: usize = 32;
 
-/// A request that is being cut into pieces.
-#[derive(Clone, Copy)]
-struct Current {
-    request: Key<Request>,
-    next_bytes: u64,
-    left_bytes: u32,
-}
-
-/// Whether there is room for more.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Left,
-    None,
-}
-
-/// Where a copy goes, as seen from the volume.
-#[derive(Clone, Copy)]
-enum Direction {
-    In,
-    Out,
-}
-
 /// See the module's documentation.
 pub(crate) struct Disk {
     id: ConnectionId,
@@ -45,10 +24,9 @@ pub(crate) struct Disk {
     durability: Durability,
     /// Taken in, not begun.
     asked: VecDeque<(u16, Ask)>,
-    current: Option<Current>,
+    cutter: Cutter,
     /// Requests that were begun and are not answered.
     open: usize,
-    slots_held: usize,
     /// Places that the kernel will not use any more.
     over: u16,
     stopping: bool,
@@ -65,9 +43,8 @@ impl Disk {
             queue,
             durability: cache.durability(),
             asked: VecDeque::new(),
-            current: None,
+            cutter: Cutter::new(id),
             open: 0,
-            slots_held: 0,
             over: 0,
             stopping: false,
         })
@@ -92,8 +69,8 @@ impl Disk {
     /// Goes on with the request that had no room, then with those behind it.
     fn carry_on(&mut self, cx: &mut Context<'_>) -> Room {
         loop {
-            while let Some(current) = self.current {
-                if self.next_piece(current, cx) == Room::None {
+            while !self.cutter.is_idle() {
+                if self.next_piece(cx) == Room::None {
                     return Room::None;
                 }
             }
@@ -142,7 +119,7 @@ impl Disk {
                 VolumeRequest::WriteZeroes { offset_bytes: start, length_bytes: length, punch, durability }
             }
             Command::Read | Command::Write | Command::Cache | Command::Extents => {
-                self.current = Some(Current { request, next_bytes: start, left_bytes: length_bytes });
+                self.cutter.begin(request, (start, length_bytes));
                 return;
             }
         };
@@ -157,42 +134,23 @@ impl Disk {
     }
 
     /// Makes and starts the next piece of a read or write, if there are slots.
-    fn next_piece(&mut self, current: Current, cx: &mut Context<'_>) -> Room {
-        let Current { request, next_bytes, left_bytes } = current;
-        let entry = cx.desk.requests[request];
-        if entry.error.is_some() {
-            cx.desk.leave_queue(self.id);
-            cx.desk.requests[request].all_started = true;
-            self.current = None;
-            self.finish_if_complete(request, cx);
-            return Room::Left;
+    fn next_piece(&mut self, cx: &mut Context<'_>) -> Room {
+        match self.cutter.next(cx) {
+            Next::NoRoom => return Room::None,
+            Next::Nothing => {}
+            Next::Failed(request) => self.finish_if_complete(request, cx),
+            Next::Piece(piece) => {
+                let index = cx.desk.pieces[piece].request;
+                let request = cx.desk.requests[index];
+                let is_write = request.command == Some(Command::Write);
+                if is_write && self.copy(piece, &request, Direction::In, cx).is_err() {
+                    self.cutter.drop_piece(piece, cx);
+                    cx.desk.requests[index].error = Some(VolumeError::Io);
+                    return Room::Left;
+                }
+                self.cutter.start(piece, cx);
+            }
         }
-        let length_bytes = cx.desk.piece_length(next_bytes, left_bytes);
-        let range = (next_bytes, length_bytes);
-        let piece = match cx.desk.open_piece(cx.volume, request, &mut self.slots_held, range) {
-            Ok(piece) => piece,
-            Err(Refusal::Queue) => return Room::None,
-            Err(Refusal::Share) => {
-                cx.desk.leave_queue(self.id);
-                return Room::None;
-            }
-        };
-        let (offset_bytes, durability) = (next_bytes, entry.durability);
-        let what = if entry.command == Some(Command::Write) {
-            if self.copy(piece, &entry, Direction::In, cx).is_err() {
-                cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
-                cx.desk.requests[request].error = Some(VolumeError::Io);
-                return Room::Left;
-            }
-            VolumeRequest::Write { offset_bytes, length_bytes: length_bytes.into(), durability }
-        } else {
-            VolumeRequest::Read { offset_bytes, length_bytes: length_bytes.into() }
-        };
-        let left_bytes = left_bytes - length_bytes;
-        let next_bytes = next_bytes + u64::from(length_bytes);
-        self.current = (left_bytes > 0).then_some(Current { request, next_bytes, left_bytes });
-        cx.desk.requests[request].all_started = left_bytes == 0;
-        cx.desk.start(cx.volume, piece, what);
         Room::Left
     }
 
@@ -237,7 +195,7 @@ impl Disk {
         if has_data && self.copy(piece, &request, Direction::Out, cx).is_err() {
             cx.desk.requests[index].error = Some(VolumeError::Io);
         }
-        cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
+        self.cutter.drop_piece(piece, cx);
         self.finish_if_complete(index, cx);
     }
 
@@ -282,15 +240,8 @@ impl Disk {
 
     /// Gives up what the volume has not got.
     pub fn abandon(&mut self, cx: &mut Context<'_>) {
-        cx.desk.leave_queue(self.id);
         self.asked.clear();
-        if let Some(Current { request, .. }) = self.current.take() {
-            let entry = &mut cx.desk.requests[request];
-            (entry.error, entry.all_started) = (Some(VolumeError::Shutdown), true);
-            if entry.pieces_open == 0 {
-                cx.desk.close_request(request);
-            }
-        }
+        self.cutter.abandon(cx);
     }
 }
 

@@ -6,7 +6,8 @@ use super::device::Device;
 use super::violation::Violation;
 use super::wire::{self, kind, narrow, status, wide};
 use crate::command::Command;
-use crate::desk::{ConnectionId, Context, Piece, Refusal, Request};
+use crate::cutter::{Cutter, Direction, Next, Room};
+use crate::desk::{ConnectionId, Context, Piece, Request};
 use crate::export::Export;
 use crate::session::{Fault, spans};
 use crate::{Punch, VolumeError, VolumeRequest};
@@ -28,21 +29,6 @@ const MESSAGE_REST_BYTES_MAX: u64 = 4096;
 /// Messages that are looked at in one turn.
 const MESSAGES_PER_TURN: usize = 32;
 
-/// A request that is being cut into pieces.
-#[derive(Clone, Copy)]
-struct Current {
-    request: Key<Request>,
-    next_bytes: u64,
-    left_bytes: u32,
-}
-
-/// Whether there is room for more.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Room {
-    Left,
-    None,
-}
-
 /// See the module's documentation.
 pub(crate) struct Guest {
     id: ConnectionId,
@@ -56,10 +42,9 @@ pub(crate) struct Guest {
     transfers: Slab<Transfer>,
     /// Taken out of rings, not begun.
     asked: VecDeque<Key<Transfer>>,
-    current: Option<Current>,
+    cutter: Cutter,
     /// Requests that were taken out of rings and are not answered.
     open: usize,
-    slots_held: usize,
     /// There was something in a ring when it was looked at last.
     took: bool,
     /// As many requests are open as may be: what is in the rings stays there until one ends.
@@ -94,9 +79,8 @@ impl Guest {
             size_bytes: export.size_bytes,
             transfers: Slab::default(),
             asked: VecDeque::new(),
-            current: None,
+            cutter: Cutter::new(id),
             open: 0,
-            slots_held: 0,
             took: false,
             is_full: false,
             message_waits: false,
@@ -271,8 +255,8 @@ impl Guest {
     /// Goes on with the request that had no room, then with those behind it.
     fn carry_on(&mut self, cx: &mut Context<'_>) -> Result<Room, Violation> {
         loop {
-            while let Some(current) = self.current {
-                if self.next_piece(current, cx)? == Room::None {
+            while !self.cutter.is_idle() {
+                if self.next_piece(cx)? == Room::None {
                     return Ok(Room::None);
                 }
             }
@@ -330,7 +314,7 @@ impl Guest {
             return self.answer(key, status::OK, 0);
         }
         let request = self.open_request(key, command, (next_bytes, left_bytes), cx);
-        self.current = Some(Current { request, next_bytes, left_bytes });
+        self.cutter.begin(request, (next_bytes, left_bytes));
         Ok(())
     }
 
@@ -414,41 +398,22 @@ impl Guest {
     }
 
     /// Makes and starts the next piece of a read or write, if there are slots.
-    fn next_piece(&mut self, current: Current, cx: &mut Context<'_>) -> Result<Room, Violation> {
-        let Current { request, next_bytes, left_bytes } = current;
-        let entry = cx.desk.requests[request];
-        if entry.error.is_some() {
-            cx.desk.leave_queue(self.id);
-            cx.desk.requests[request].all_started = true;
-            self.current = None;
-            self.finish_if_complete(request, cx)?;
-            return Ok(Room::Left);
+    fn next_piece(&mut self, cx: &mut Context<'_>) -> Result<Room, Violation> {
+        match self.cutter.next(cx) {
+            Next::NoRoom => return Ok(Room::None),
+            Next::Nothing => {}
+            Next::Failed(request) => self.finish_if_complete(request, cx)?,
+            Next::Piece(piece) => {
+                let request = cx.desk.requests[cx.desk.pieces[piece].request];
+                let is_write = request.command == Some(Command::Write);
+                let copied = if is_write { self.copy(piece, &request, Direction::In, cx) } else { Ok(()) };
+                if let Err(violation) = copied {
+                    self.cutter.drop_piece(piece, cx);
+                    return Err(violation);
+                }
+                self.cutter.start(piece, cx);
+            }
         }
-        let length_bytes = cx.desk.piece_length(next_bytes, left_bytes);
-        let range = (next_bytes, length_bytes);
-        let piece = match cx.desk.open_piece(cx.volume, request, &mut self.slots_held, range) {
-            Ok(piece) => piece,
-            Err(Refusal::Queue) => return Ok(Room::None),
-            Err(Refusal::Share) => {
-                cx.desk.leave_queue(self.id);
-                return Ok(Room::None);
-            }
-        };
-        let (offset_bytes, durability) = (next_bytes, entry.durability);
-        let what = if entry.command == Some(Command::Write) {
-            if let Err(violation) = self.copy(piece, &entry, Direction::In, cx) {
-                cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
-                return Err(violation);
-            }
-            VolumeRequest::Write { offset_bytes, length_bytes: length_bytes.into(), durability }
-        } else {
-            VolumeRequest::Read { offset_bytes, length_bytes: length_bytes.into() }
-        };
-        let left_bytes = left_bytes - length_bytes;
-        let next_bytes = next_bytes + u64::from(length_bytes);
-        self.current = (left_bytes > 0).then_some(Current { request, next_bytes, left_bytes });
-        cx.desk.requests[request].all_started = left_bytes == 0;
-        cx.desk.start(cx.volume, piece, what);
         Ok(Room::Left)
     }
 
@@ -484,7 +449,7 @@ impl Guest {
         let request = cx.desk.requests[index];
         let has_data = request.command == Some(Command::Read) && request.error.is_none();
         let copied = if has_data { self.copy(piece, &request, Direction::Out, cx) } else { Ok(()) };
-        cx.desk.drop_piece(cx.volume, piece, &mut self.slots_held);
+        self.cutter.drop_piece(piece, cx);
         let answered = self.finish_if_complete(index, cx);
         if let Err(violation) = copied.and(answered) {
             self.violation.get_or_insert(violation);
@@ -542,11 +507,11 @@ impl Guest {
     /// moment ago. From then on the client tells of new requests.
     pub fn stays_awake(&mut self) -> bool {
         // The last request ended in this turn: the message that waited for that can be looked at.
-        let is_free = self.message_waits && self.open == 0 && self.current.is_none();
+        let is_free = self.message_waits && self.open == 0 && self.cutter.is_idle();
         if std::mem::take(&mut self.took) || self.violation.is_some() || is_free {
             return true;
         }
-        let waits = self.message_waits || self.current.is_some() || self.is_full;
+        let waits = self.message_waits || !self.cutter.is_idle() || self.is_full;
         if self.stopping || waits {
             return false; // it goes on when something ends
         }
@@ -600,23 +565,9 @@ impl Guest {
 
     /// Gives up what the volume has not got.
     pub fn abandon(&mut self, cx: &mut Context<'_>) {
-        cx.desk.leave_queue(self.id);
         self.asked.clear();
-        if let Some(Current { request, .. }) = self.current.take() {
-            let entry = &mut cx.desk.requests[request];
-            (entry.error, entry.all_started) = (Some(VolumeError::Shutdown), true);
-            if entry.pieces_open == 0 {
-                cx.desk.close_request(request);
-            }
-        }
+        self.cutter.abandon(cx);
     }
-}
-
-/// Where a copy goes, as seen from the volume.
-#[derive(Clone, Copy)]
-enum Direction {
-    In,
-    Out,
 }
 
 fn key_of(request: &Request) -> Key<Transfer> {
