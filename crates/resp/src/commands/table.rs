@@ -88,7 +88,7 @@ pub static COMMANDS: [Spec; 58] = [
     spec(("reset", 1), STRANGER, NONE, (CONNECTION, "6.2.0"), Run::Here(connection::reset), "Has the connection be as new."),
     spec(("role", 1), HERE, NONE, (SERVER, "2.8.12"), Run::Here(server::role), "That it is a master without replicas."),
     spec(("save", 1), ADMIN, NONE, (SERVER, "1.0.0"), alone(keys::save), "Makes durable what was acknowledged."),
-    spec(("scan", -2), SLOW_READ, NONE, (GENERIC, "2.8.0"), asks(keys::scan), "Some of the names, and where to go on."),
+    spec(("scan", -2), SLOW_READ, NONE, (GENERIC, "2.8.0"), alone(keys::scan), "Some of the names, and where to go on."),
     spec(("select", 2), HERE, NONE, (CONNECTION, "1.0.0"), Run::Here(connection::select), "Chooses a database; there is number 0."),
     spec(("set", -3), GROW, ONE, (STRING, "1.0.0"), asks(strings::set), "Gives a key a value."),
     spec(("setex", 4), GROW, ONE, (STRING, "2.0.0"), asks(strings::setex), "Gives a key a value for some seconds."),
