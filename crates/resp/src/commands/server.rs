@@ -50,7 +50,8 @@ pub fn shutdown(here: &mut Here<'_, '_>) -> Result<(), Said> {
     }
     // Either way everything acknowledged is kept: stopping in order costs less than what it would save.
     (here.desk.stop_asked, here.ends) = (true, true);
-    here.ok()
+    // As with Redis: clients take the end of the connection for the answer, and any other for a failure.
+    Ok(())
 }
 
 /// What can be read of the settings, by name.
