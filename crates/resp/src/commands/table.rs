@@ -48,7 +48,7 @@ pub static COMMANDS: [Spec; 58] = [
     spec(("append", 3), FAST_GROW, ONE, (STRING, "2.0.0"), asks(strings::append), "Puts bytes behind a value."),
     spec(("auth", -2), STRANGER, NONE, (CONNECTION, "1.0.0"), Run::Here(connection::auth), "Says who the client is."),
     spec(("bgsave", -1), ADMIN, NONE, (SERVER, "1.0.0"), alone(keys::bgsave), "Begins to make durable what was acknowledged."),
-    spec(("client", -2), HERE, NONE, (CONNECTION, "2.4.0"), Run::Here(connection::client), "About connections: ID, INFO, LIST, SETNAME, ..."),
+    spec(("client", -2), HERE, NONE, (CONNECTION, "2.4.0"), Run::Here(connection::client), "ID, INFO, LIST, GETNAME, SETNAME, SETINFO, NO-EVICT, NO-TOUCH, GETREDIR."),
     spec(("command", -1), HERE, NONE, (SERVER, "2.8.13"), Run::Here(info::command), "About commands: COUNT, DOCS, INFO, LIST, GETKEYS."),
     spec(("config", -2), ADMIN, NONE, (SERVER, "2.0.0"), Run::Here(server::config), "Settings: GET, SET, RESETSTAT."),
     spec(("dbsize", 1), READ, NONE, (SERVER, "1.0.0"), alone(keys::dbsize), "How many keys there are."),
