@@ -447,7 +447,15 @@ fn what_is_no_store_is_not_opened() {
     assert_eq!(half.err(), Some(OpenError::Shrunk { found_bytes: 2 << 20, expected_bytes: 4 << 20 }));
     let shape = VolumeShape { volume_bytes: 100_000, segment_bytes: None };
     let made = create(&mut rig.memory, &Create { shape, uuid: [7; 16], secret: Secret([1, 2]) });
-    assert!(matches!(made, Err(OpenError::Shape(_))));
+    let expected_bytes = (12 << 20) + 7 * 4096;
+    assert_eq!(made, Err(OpenError::TooSmall { found_bytes: 100_000, expected_bytes }));
+    // With so many it is one, and with a block less it is not.
+    for (volume_bytes, fits) in [(expected_bytes, true), (expected_bytes - 4096, false)] {
+        let mut memory = Memory::new(usize::try_from(volume_bytes).unwrap());
+        let shape = VolumeShape { volume_bytes, segment_bytes: None };
+        let made = create(&mut memory, &Create { shape, uuid: [1; 16], secret: Secret([1, 2]) });
+        assert_eq!(made.is_ok(), fits, "{volume_bytes}");
+    }
 }
 
 #[test]

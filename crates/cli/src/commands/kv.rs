@@ -2,7 +2,7 @@
 
 use super::Exit;
 use super::serve::{ArrayChoices, GuardChoices, Talk, Threads, engine_options, exit_of, parse_threads};
-use super::serve::{check_open_files, print_start, say_of_page, warn_of_memory};
+use super::serve::{check_open_files, name_the_server, print_start, say_of_page, warn_of_memory};
 use array::SyncPolicy;
 use clap::{Args, Subcommand, ValueEnum};
 use front::{Guard, SOCKET_BUFFERS_BYTES};
@@ -78,7 +78,7 @@ pub struct Arguments {
     #[arg(long, default_value = "1000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: u32,
     /// A client that has said nothing for so long is closed; or `off`.
-    #[arg(long, value_parser = parse_duration_or_off, default_value = "off", value_name = "TIME")]
+    #[arg(long, value_parser = parse_idle_timeout, default_value = "off", value_name = "TIME")]
     idle_timeout: std::option::Option<Duration>,
     /// Threads that run the array, at most as many as it has shards; `auto`: as many as this machine has
     /// processors. With 1 the thread that does everything else runs it, too.
@@ -201,6 +201,14 @@ fn reloading(arguments: &Arguments, guard: &Guard) -> Reloading {
     Reloading::new(guard, rate, Box::new(again))
 }
 
+/// A time, or `off`; with none at all everybody would be closed at once.
+fn parse_idle_timeout(text: &str) -> Result<Option<Duration>, String> {
+    match parse_duration_or_off(text)? {
+        Some(Duration::ZERO) => Err(format!("found {text:?}, expected more than nothing, or off")),
+        given => Ok(given),
+    }
+}
+
 fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let whole = &arguments.whole;
     logbook::begin(whole.log_time.into());
@@ -209,7 +217,8 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let guard = arguments.guards.guard(&arguments.resp, &[])?;
     // Whatever can fail without the array being touched comes before it is assembled.
     let paths = with_shared_members(members(arguments)?, &whole.shared_spare);
-    let locked = lock(&paths, Force::of_flag(whole.force), incomplete)?;
+    let locked = lock(&paths, Force::of_flag(whole.force), incomplete);
+    let locked = locked.map_err(|error| name_the_server(error, &paths))?;
     let config = locked.superblock().config;
     whole.check(config.scheme)?;
     let settings = settings_of(arguments, locked.superblock().name.clone())?;

@@ -494,7 +494,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
 }
 
 /// Of members that somebody holds: who serves them.
-fn name_the_server(error: Error, paths: &[PathBuf]) -> Failure {
+pub(super) fn name_the_server(error: Error, paths: &[PathBuf]) -> Failure {
     let serves =
         |record: &Record| record.paths.iter().any(|own| paths.iter().any(|path| same_file(own, path)));
     let server = if matches!(error, Error::InUse(_)) { records().into_iter().find(serves) } else { None };

@@ -179,6 +179,22 @@ fn a_store_is_made_where_nothing_is_and_only_when_that_is_wanted() {
 }
 
 #[test]
+fn a_second_server_hears_of_the_first_and_a_small_array_what_a_store_needs() {
+    let rig = Rig::with_array();
+    let _server = rig.serve_keys(&MEMBERS, &["--create"]);
+    let second = ["--resp", "unix:other", "--run", "true"];
+    let ran = rig.run(&[&["kv", "serve"][..], &MEMBERS, &second].concat());
+    ran.refused(&["is being served already, by process", "keys", "elastripe status"]);
+    let rig = Rig::new();
+    let create = ["create", "--scheme", "raid", "--parity", "1", "--file-size", "4MiB"];
+    rig.run(&[&create[..], &["--data", "a", "b", "c"]].concat()).ok();
+    let ran = rig.run(&["kv", "serve", "a", "b", "c", "--create", "--resp", "unix:keys", "--run", "true"]);
+    refuses(&ran, &["no store can be made", "a store needs at least 12611584"]);
+    let ran = rig.run(&["kv", "serve", "a", "--resp", "unix:keys", "--idle-timeout", "0s"]).code(2);
+    ran.refused(&["--idle-timeout", "0s", "or off"]);
+}
+
+#[test]
 fn who_lacks_the_password_stays_outside_and_bad_files_are_refused() {
     let rig = Rig::with_array();
     std::fs::write(rig.path("word"), "sesame\nignored").unwrap();

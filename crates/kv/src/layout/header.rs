@@ -51,8 +51,7 @@ impl Geometry {
         if volume_bytes > VOLUME_BYTES_MAX {
             return range("size of the volume", volume_bytes);
         }
-        let by_size = (volume_bytes / 1024).next_power_of_two().clamp(1 << 20, 8 << 20);
-        let segment_bytes = shape.segment_bytes.unwrap_or(by_size);
+        let segment_bytes = Self::segment_of(shape);
         if !Self::may_be_segment(segment_bytes) {
             return range("size of a segment", segment_bytes);
         }
@@ -67,6 +66,17 @@ impl Geometry {
                 Ok(()) => return Ok(geometry),
             }
         }
+    }
+
+    fn segment_of(shape: VolumeShape) -> u64 {
+        let by_size = (shape.volume_bytes / 1024).next_power_of_two().clamp(1 << 20, 8 << 20);
+        shape.segment_bytes.unwrap_or(by_size)
+    }
+
+    /// What a volume must have at least for segments of this shape, whose size is possible.
+    pub(crate) fn least_bytes(shape: VolumeShape) -> u64 {
+        let least = Self::of(0, Self::segment_of(shape), SLOTS_MIN);
+        least.first_slot + SLOTS_MIN * least.segment_bytes + least.behind_bytes()
     }
 
     fn of(volume_bytes: u64, segment_bytes: u64, slot_count: u64) -> Self {

@@ -53,6 +53,13 @@ pub struct Create {
 pub enum OpenError {
     /// The volume cannot be cut up so.
     Shape(Malformed),
+    /// The volume is too small for a store.
+    TooSmall {
+        /// Its size.
+        found_bytes: u64,
+        /// What it must have at least.
+        expected_bytes: u64,
+    },
     /// No copy of the header is good; why the first is not.
     Header(Malformed),
     /// The volume is smaller than it was.
@@ -77,6 +84,9 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shape(error) => write!(f, "The volume cannot hold a store: {error}."),
+            Self::TooSmall { found_bytes, expected_bytes } => {
+                write!(f, "The volume has {found_bytes} bytes; a store needs at least {expected_bytes}.")
+            }
             Self::Header(error) => write!(f, "There is no store on the volume: of its header {error}."),
             Self::Shrunk { found_bytes, expected_bytes } => {
                 write!(f, "The volume has {found_bytes} bytes; the store uses {expected_bytes}.")
@@ -127,7 +137,13 @@ fn blank_table(geometry: &Geometry, epoch: u64) -> Vec<Request> {
 
 /// Writes an empty store; what was on the volume is lost.
 pub fn create(medium: &mut dyn Medium, create: &Create) -> Result<(), OpenError> {
-    let geometry = Geometry::new(create.shape).map_err(OpenError::Shape)?;
+    let geometry = Geometry::new(create.shape).map_err(|error| {
+        if !matches!(error, Malformed::Range { field: "number of segments", .. }) {
+            return OpenError::Shape(error);
+        }
+        let expected_bytes = Geometry::least_bytes(create.shape);
+        OpenError::TooSmall { found_bytes: create.shape.volume_bytes, expected_bytes }
+    })?;
     let header = Header { uuid: create.uuid, secret: create.secret, geometry };
     all(medium, [0, 1].into_iter().flat_map(|epoch| blank_table(&geometry, epoch)).collect())?;
     // What an earlier use of the volume left behind need not be looked at, if the volume forgets it.

@@ -232,7 +232,7 @@ fn listed(here: &Here<'_, '_>) -> Result<Option<Vec<u64>>, Said> {
         return Ok(None);
     }
     match here.option(2)?.as_str() {
-        "id" => {
+        "id" if here.count() > 3 => {
             let numbers = (3..here.count()).map(|index| {
                 let number = crate::wire::decimal(here.word(index)?);
                 number.ok_or(Said::of("ERR Invalid client ID"))

@@ -1,7 +1,7 @@
 //! Commands about keys, of whatever value.
 
 use super::{Call, Gather, NOT_AN_INTEGER, Outcome, Plan, SYNTAX, Said, Shape, Steps};
-use crate::wire::decimal;
+use crate::wire::{decimal, number};
 use kv::ask::{Ask, Old};
 use std::collections::BTreeSet;
 
@@ -106,20 +106,30 @@ pub fn bgsave(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
     Ok(Plan::Now(Outcome::Word("Background saving started"), Some(Ask::Flush)))
 }
 
+/// A timeout is checked, and never comes to its end.
+fn timeout(call: &Call<'_, '_>, index: usize) -> Result<(), Said> {
+    match number(call.word(index)?) {
+        Some(0..) => Ok(()),
+        Some(_) => Err(Said::of("ERR timeout is negative")),
+        None => Err(Said::of("ERR timeout is not an integer or out of range")),
+    }
+}
+
 /// `WAITAOF numlocal numreplicas timeout`: durable here when it is answered, on no replica.
 pub fn waitaof(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
-    for index in 1..4 {
-        if call.number(index)? < 0 {
-            return Err(Said::of("ERR value is out of range, must be positive"));
-        }
+    if !(0..=1).contains(&call.number(1)?) {
+        return Err(Said::of("ERR value is out of range, value must between 0 and 1"));
     }
+    if call.number(2)? < 0 {
+        return Err(Said::of("ERR value is out of range, must be positive"));
+    }
+    timeout(call, 3)?;
     Ok(Plan::One(Ask::Flush, Shape::DurableHere))
 }
 
 /// `WAIT numreplicas timeout`: there are no replicas.
 pub fn wait(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
-    for index in 1..3 {
-        call.number(index)?;
-    }
+    call.number(1)?;
+    timeout(call, 2)?;
     Ok(Plan::Now(Outcome::Integer(0), None))
 }

@@ -35,9 +35,21 @@ pub fn is_known_to_redis(name: &[u8]) -> bool {
 /// Why a command of Redis is not carried out here.
 pub fn why_not(name: &str) -> String {
     let why = match name {
-        "msetnx" => "which would have to do all of it or nothing, also after a power cut",
+        "msetnx" | "rename" | "renamenx" | "copy" => {
+            "which would have to do all of it or nothing, also after a power cut"
+        }
         "multi" | "exec" | "discard" | "watch" | "unwatch" => "which has no transactions",
-        "eval" | "evalsha" | "fcall" | "script" | "function" => "which has no scripts",
+        "eval" | "eval_ro" | "evalsha" | "evalsha_ro" | "fcall" | "fcall_ro" | "script" | "function" => {
+            "which has no scripts"
+        }
+        "publish" | "pubsub" | "psubscribe" | "punsubscribe" | "spublish" | "ssubscribe" | "subscribe"
+        | "sunsubscribe" | "unsubscribe" => "which carries no messages",
+        // Of strings or of the server; that it stores strings says nothing of these.
+        "acl" | "bgrewriteaof" | "bitcount" | "bitfield" | "bitfield_ro" | "bitop" | "bitpos" | "debug"
+        | "dump" | "getbit" | "incrbyfloat" | "latency" | "lcs" | "migrate" | "module" | "monitor"
+        | "move" | "object" | "restore" | "setbit" | "setrange" | "slowlog" | "swapdb" => {
+            return format!("ERR command '{name}' is not supported by elastripe; COMMAND LIST says what is");
+        }
         "memory" => "which keeps values on devices; INFO says what its index takes",
         "randomkey" => "whose keys are in no order to choose from; SCAN names them",
         "cluster" | "replicaof" | "slaveof" | "psync" | "replconf" => {

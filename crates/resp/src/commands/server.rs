@@ -50,13 +50,14 @@ pub fn shutdown(here: &mut Here<'_, '_>) -> Result<(), Said> {
     }
     // Either way everything acknowledged is kept: stopping in order costs less than what it would save.
     (here.desk.stop_asked, here.ends) = (true, true);
-    here.ok()
+    // As with Redis: clients take the end of the connection for the answer, and any other for a failure.
+    Ok(())
 }
 
 /// What can be read of the settings, by name.
 fn settings(here: &Here<'_, '_>) -> Vec<(&'static str, String)> {
     let limits = &here.desk.limits;
-    let timeout = limits.idle_timeout_ns.map_or(0, |ns| ns / 1_000_000_000);
+    let timeout = limits.idle_timeout_ns.map_or(0, |ns| ns.div_ceil(1_000_000_000)); // 0 is none
     vec![
         ("appendfsync", here.desk.settings.durable.name().to_owned()),
         ("appendonly", "yes".to_owned()),
@@ -93,6 +94,10 @@ pub fn config(here: &mut Here<'_, '_>) -> Result<(), Said> {
             for index in (2..here.count()).step_by(2) {
                 let value = decimal(here.word(index + 1)?);
                 match here.option(index)?.as_str() {
+                    // Nothing else can have been before it.
+                    "timeout" if index > 2 => {
+                        return Err(Said::of("ERR CONFIG SET failed: 'timeout' is there twice"));
+                    }
                     "timeout" => {
                         let ns = value.ok_or(NOT_AN_INTEGER)?.checked_mul(1_000_000_000);
                         limits.idle_timeout_ns = Some(ns.ok_or(NOT_AN_INTEGER)?).filter(|&ns| ns > 0);

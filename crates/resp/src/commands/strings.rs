@@ -2,7 +2,7 @@
 
 use super::expiry::{Unit, end_of_life};
 use super::spec::arity;
-use super::{Call, Gather, NOT_AN_INTEGER, Plan, SYNTAX, Said, Shape};
+use super::{Call, Gather, Plan, SYNTAX, Said, Shape};
 use kv::ask::{Ask, Lifetime, Old, Range, Value, When};
 use std::collections::VecDeque;
 
@@ -59,7 +59,8 @@ pub fn set(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
         } else {
             (lifetime_option(call, &option, index)?.ok_or(SYNTAX)?, 2)
         };
-        if lifetime.replace(new).is_some() {
+        // As with Redis, only what needs no number may be there twice.
+        if lifetime.replace(new).is_some_and(|before| before != new || new != Lifetime::AsBefore) {
             return Err(SYNTAX);
         }
         index += step;
@@ -181,7 +182,7 @@ pub fn incrby(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
 
 /// `DECRBY key decrement`
 pub fn decrby(call: &mut Call<'_, '_>) -> Result<Plan, Said> {
-    let by = call.number(2)?.checked_neg().ok_or(NOT_AN_INTEGER)?;
+    let by = call.number(2)?.checked_neg().ok_or(Said::of("ERR decrement would overflow"))?;
     add(call, by)
 }
 

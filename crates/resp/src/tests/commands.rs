@@ -3,6 +3,25 @@
 use super::harness::{Unordered, World, bulk};
 use crate::{Fault, Limits, Password, Settings};
 
+/// Whoever names a part that there is not is sent to COMMAND DOCS.
+#[test]
+fn the_parts_of_commands_are_in_what_is_said_of_them() {
+    let mut world = World::plain();
+    for (name, parts) in [
+        ("client", "ID INFO LIST GETNAME SETNAME SETINFO NO-EVICT NO-TOUCH GETREDIR"),
+        ("command", "COUNT DOCS GETKEYS INFO LIST"),
+        ("config", "GET SET RESETSTAT"),
+    ] {
+        let said = world.says(&format!("command docs {name}"));
+        let words: Vec<&str> = said.split([' ', ',', '.', '|']).collect();
+        for part in parts.split(' ') {
+            assert!(words.contains(&part), "{part} in {said}");
+        }
+        let said = world.says(&format!("{name} nothing"));
+        assert!(said.starts_with("-ERR unknown subcommand or") && said.ends_with("COMMAND DOCS"), "{said}");
+    }
+}
+
 /// Each line is a command, then what it is answered with.
 fn transcript(lines: &[(&str, &str)]) {
     let mut world = World::plain();
@@ -29,6 +48,8 @@ fn values_are_set_and_got_as_with_redis() {
         ("set a 4 ex 9223372036854775807", "-ERR invalid expire time in 'set' command"),
         ("set a 4 ex 1 px 1", "-ERR syntax error"),
         ("set a 4 keepttl ex 1", "-ERR syntax error"),
+        ("set a 4 ex 1 keepttl", "-ERR syntax error"),
+        ("set a 3 keepttl nx keepttl nx", "$-1"),
         ("setnx a 5", ":0"),
         ("setnx d 5", ":1"),
         ("getset a hello", "$1|3"),
@@ -56,6 +77,7 @@ fn values_are_set_and_got_as_with_redis() {
         ("decr n", ":39"),
         ("set n 9223372036854775807", "+OK"),
         ("incr n", "-ERR increment or decrement would overflow"),
+        ("decrby n -9223372036854775808", "-ERR decrement would overflow"),
         ("set n x", "+OK"),
         ("incr n", "-ERR value is not an integer or out of range"),
         ("set '' x", "-ERR found a key of 0 bytes, expected 1 to 255"),
@@ -170,6 +192,10 @@ fn saving_is_a_flush() {
     assert_eq!(world.says("bgsave"), "+Background saving started");
     assert_eq!(world.says("waitaof 1 0 0"), "*2|:1|:0");
     assert_eq!(world.says("wait 0 100"), ":0");
+    assert_eq!(world.says("wait 0 -1"), "-ERR timeout is negative");
+    assert_eq!(world.says("waitaof 1 0 -1"), "-ERR timeout is negative");
+    assert_eq!(world.says("waitaof 2 0 0"), "-ERR value is out of range, value must between 0 and 1");
+    assert_eq!(world.says("waitaof 0 -1 0"), "-ERR value is out of range, must be positive");
     assert_eq!(world.keys.asked["flush"], 3);
 }
 
@@ -182,6 +208,13 @@ fn what_is_not_supported_is_refused_by_name() {
             "-ERR command 'msetnx' is not supported by elastripe, which would have to do all of it or nothing, also after a \
              power cut",
         ),
+        (
+            "setrange a 0 b",
+            "-ERR command 'setrange' is not supported by elastripe; COMMAND LIST says what is",
+        ),
+        ("rename a b", RENAME),
+        ("subscribe a", "-ERR command 'subscribe' is not supported by elastripe, which carries no messages"),
+        ("eval_ro a 0", "-ERR command 'eval_ro' is not supported by elastripe, which has no scripts"),
         ("nonsense a b", "-ERR unknown command 'nonsense', with args beginning with: 'a' 'b' "),
         ("shutdown", "-ERR command 'shutdown' is not allowed here: stop the server by `elastripe stop`"),
         ("get", "-ERR wrong number of arguments for 'get' command"),
@@ -193,6 +226,8 @@ fn what_is_not_supported_is_refused_by_name() {
     ]);
 }
 
+const RENAME: &str = "-ERR command 'rename' is not supported by elastripe, which would have to do all of it or nothing, \
+                      also after a power cut";
 const AUTH_WITHOUT: &str = "-ERR AUTH <password> called without any password configured for the default user. Are you sure \
                             your configuration is correct?";
 
@@ -235,6 +270,11 @@ fn connections_say_who_they_are() {
     }
     assert!(world.says("info commandstats").contains("cmdstat_client:calls=2"));
     assert_eq!(world.says("command count"), format!(":{}", crate::commands::COMMANDS.len()));
+    assert_eq!(world.says("client list id"), "-ERR syntax error");
+    let twice = "-ERR CONFIG SET failed: 'timeout' is there twice";
+    assert_eq!(world.says("config set timeout 1 timeout 2"), twice);
+    world.desk.limits.idle_timeout_ns = Some(1_500_000_000);
+    assert_eq!(world.says("config get timeout"), "*2|$7|timeout|$1|2", "0 would be none");
     assert_eq!(world.says("quit"), "+OK");
     assert!(world.clients[0].session.is_finished());
 }

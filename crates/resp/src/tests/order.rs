@@ -233,6 +233,18 @@ fn who_does_not_read_is_paused_and_then_closed() {
     assert_eq!((world.desk.budget.used_bytes(), world.desk.client_count()), (0, 0));
 }
 
+/// A client sees in all keys what it did before, answered or not.
+#[test]
+fn what_concerns_all_keys_waits_for_what_came_before() {
+    for all in ["SCAN 0", "KEYS *", "DBSIZE", "FLUSHALL", "SAVE"] {
+        let mut world = World::plain();
+        world.send(0, format!("SET a 1\r\nDEL b\r\n{all}\r\nGET a\r\n").as_bytes());
+        assert!(world.keys.asked.keys().eq(["delete", "set"].iter()), "{all}: {:?}", world.keys.asked);
+        world.settle();
+        assert_eq!(world.keys.asked.values().sum::<usize>(), 4, "{all}");
+    }
+}
+
 /// What others do between a client's question and its answer stays done.
 #[test]
 fn what_reads_and_writes_a_key_is_one_step() {
