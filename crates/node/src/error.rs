@@ -27,8 +27,11 @@ pub enum NoStore {
          --read-only lets clients look, and --store-as-disk write"
     )]
     WouldBeOverwritten,
-    /// None can be opened.
+    /// There is none.
     #[error("{0} (`--create` makes a store on a volume that holds nothing)")]
+    NotThere(kv::OpenError),
+    /// It cannot be opened.
+    #[error("{0}")]
     NotOpened(kv::OpenError),
     /// None can be made.
     #[error("no store can be made: {0}")]
@@ -52,6 +55,13 @@ pub enum NoStore {
         /// How long it had.
         seconds: u64,
     },
+}
+
+impl NoStore {
+    /// Why none was opened.
+    pub fn of_opening(error: kv::OpenError) -> Self {
+        if matches!(error, kv::OpenError::Header(_)) { Self::NotThere(error) } else { Self::NotOpened(error) }
+    }
 }
 
 /// See the module's documentation.

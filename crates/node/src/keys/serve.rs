@@ -183,7 +183,7 @@ fn open(ferry: &mut Ferry<Plant>, keys: KeyService) -> Result<Store, Error> {
         Making::OnAnything => is_none || is_useless,
     };
     if !may_be_made {
-        return Err(NoStore::NotOpened(error).into());
+        return Err(NoStore::of_opening(error).into());
     }
     if keys.making == Making::OnEmpty {
         look_whether_empty(ferry, volume_bytes)?;
@@ -195,7 +195,7 @@ fn open(ferry: &mut Ferry<Plant>, keys: KeyService) -> Result<Store, Error> {
     uuid[8..].copy_from_slice(&fresh::number()?.to_le_bytes());
     kv::create(ferry, &Create { shape, uuid, secret }).map_err(NoStore::NotMade)?;
     log("a new store was made");
-    Ok(kv::open(ferry, volume_bytes, keys.options).map_err(NoStore::NotOpened)?)
+    Ok(kv::open(ferry, volume_bytes, keys.options).map_err(NoStore::of_opening)?)
 }
 
 /// That there is no store on the volume of an array that runs here.
