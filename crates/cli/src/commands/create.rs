@@ -223,15 +223,19 @@ fn first_that_fits(
 ) -> Result<Result<Planned, Planned>, Failure> {
     let mut chunk_bytes = *CHUNK_BYTES.start();
     loop {
+    let mut least = None;
         let is_last = chunk_bytes == *CHUNK_BYTES.end();
         match plan_with(arguments, chunk_bytes, sizes, table_bytes)? {
             Ok(planned) if planned.need.total_bytes() <= limit => return Ok(Ok(planned)),
             Ok(planned) if is_last => return Ok(Err(planned)),
             Err(error @ CreateError::TooLarge { .. }) if is_last => return Err(error.into()),
-            Ok(_) | Err(CreateError::TooLarge { .. }) => chunk_bytes *= 2,
-            Err(error) => return Err(named(arguments, error)),
+            Ok(planned) => least = Some(planned),
+            Err(CreateError::TooLarge { .. }) => {}
+            // The devices are too small for larger chunks: what is wrong is the memory.
+            Err(error) => return least.map(Err).ok_or_else(|| named(arguments, error)),
         }
     }
+        chunk_bytes *= 2;
 }
 
 /// The layout with such chunks, and the memory it takes if its table of chunks takes so many bytes at most.

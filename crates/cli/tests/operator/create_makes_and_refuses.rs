@@ -150,6 +150,10 @@ fn the_chunk_size_is_chosen_by_the_memory_that_the_array_takes_and_serve_looks_t
             "--json",
             "--data",
             "p",
+    // Devices that are too small for larger chunks are not what is wrong.
+    let small = ["create", "--parity", "1", "--data", "a", "b", "--file-size", "64MiB", "--memory", "1MiB"];
+    rig.run(&small).refused(&["the array takes", "--memory allows 1 MiB"]);
+    rig.run(&[&small[..], &["--chunk-size", "4KiB"]].concat()).refused(&["--memory allows 1 MiB"]);
             "q",
             "r",
         ])
