@@ -10,12 +10,13 @@ mod commands;
 mod memory;
 mod progress;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser};
 use lab::failure::{EXIT_CANNOT_LOOK, EXIT_FAILED, EXIT_MISUSED};
 use lab::misuse::in_a_line;
 use lab::provenance;
 use node::output;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -62,7 +63,10 @@ fn misused(error: &clap::Error) -> ExitCode {
         output::note(error.print().and_then(|()| std::io::stdout().flush()));
         return printed(u8::from(error.use_stderr()) * EXIT_MISUSED, EXIT_FAILED);
     }
-    let (text, words) = (error.to_string(), in_a_line(error));
+    let (text, mut words) = (error.to_string(), in_a_line(error));
+    if let Some(place) = empty_word(error) {
+        words = words.replace("but none was supplied", &format!("but {place} is empty"));
+    }
     let given = std::env::args_os().nth(1).and_then(|name| name.into_string().ok()).unwrap_or_default();
     let topic = topic();
     let known = !topic.is_empty();
@@ -86,6 +90,25 @@ fn topic() -> String {
         command = inner.clone();
     }
     topic
+}
+
+/// Where a word is that is empty, as one from a variable that is not set, if that is what the parser minds.
+fn empty_word(error: &clap::Error) -> Option<String> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let lacks_value =
+        |words: &[OsString]| definition().try_get_matches_from(words).is_err_and(|found| is_empty(&found));
+    // With any other word in its place the parser minds it no more.
+    let with_another = |at: usize| [&words[..at], &[OsString::from("x")]].concat();
+    let is_culprit =
+        |&at: &usize| words[at].is_empty() && lacks_value(&words[..=at]) && !lacks_value(&with_another(at));
+    let at = (1..words.len()).filter(|_| is_empty(error)).find(is_culprit)?;
+    Some(format!("the word after '{}'", words[at - 1].display()))
+}
+
+/// Whether a value is empty, or there is none.
+fn is_empty(error: &clap::Error) -> bool {
+    error.kind() == ErrorKind::InvalidValue
+        && matches!(error.get(ContextKind::InvalidValue), Some(ContextValue::String(value)) if value.is_empty())
 }
 
 /// What the parser takes a misspelt word for.

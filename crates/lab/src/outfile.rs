@@ -3,15 +3,16 @@
 //!
 //! | what is there | what happens |
 //! |---|---|
-//! | nothing, a regular file | written under another name beside it, which takes its place when it is whole |
+//! | nothing, a regular file | written beside it without a name, gets one when it is whole, and takes its place; where the file system knows only files with a name, under another one |
 //! | a link to one of these | the same where the link leads: the link stays |
 //! | a character device, a FIFO, an open file handed over (`/dev/stdout`, `/dev/fd/3`) | written through; what it answers is reported |
 //! | a block device, a socket, a folder | refused |
 
 use crate::failure::Failure;
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, access, linkat, openat};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -132,8 +133,12 @@ impl OutFile {
             Way::Whole(place) => place,
         };
         let partial = partial_of(place);
-        let file = OpenOptions::new().write(true).create_new(true).open(&partial).map_err(cannot)?;
-        let done = with(file).and_then(|done| replace(&partial, place).map(|()| done).map_err(cannot));
+        let (file, nameless) = begin(&partial).map_err(cannot)?;
+        let put = || {
+            nameless.map_or(Ok(()), |file| give_name(&file, &partial))?;
+            replace(&partial, place)
+        };
+        let done = with(file).and_then(|done| put().map(|()| done).map_err(cannot));
         done.inspect_err(|_| {
             // The first error is the one to report.
             let _ = fs::remove_file(&partial);
@@ -147,6 +152,29 @@ impl OutFile {
             file.write_all(bytes).map_err(|error| Failure::new(format!("{name}: cannot write: {error}")))
         })
     }
+}
+
+/// A file that is to be called `partial`: if possible one without a name as yet, and so once more to give it
+/// one, of which nothing is left when this process ends before that.
+fn begin(partial: &Path) -> io::Result<(File, Option<File>)> {
+    let folder = partial.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let flags = OFlags::WRONLY | OFlags::TMPFILE | OFlags::CLOEXEC;
+    // It is given its name by way of /proc.
+    if let Ok(file) = openat(CWD, folder, flags, Mode::from_raw_mode(0o666)).map(File::from)
+        && fs::metadata(open_file(&file)).is_ok()
+    {
+        return Ok((file.try_clone()?, Some(file)));
+    }
+    Ok((OpenOptions::new().write(true).create_new(true).open(partial)?, None))
+}
+
+fn give_name(file: &File, name: &Path) -> io::Result<()> {
+    Ok(linkat(CWD, open_file(file), CWD, name, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+/// Where the kernel shows an open file of this process.
+fn open_file(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Puts a whole file in the place of what is there, which may have changed since somebody looked.

@@ -33,6 +33,9 @@ pub enum MonitorError {
 impl fmt::Display for MonitorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Listen { address, source } if source.kind() == io::ErrorKind::InvalidInput => {
+                write!(f, "--metrics: found {address:?}, expected HOST:PORT such as 127.0.0.1:9880")
+            }
             Self::Listen { address, source } => write!(f, "--metrics {address}: {source}"),
             Self::Thread(source) => write!(f, "starting the thread of --metrics: {source}"),
         }

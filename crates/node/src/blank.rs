@@ -59,6 +59,15 @@ pub fn write_spare(lock: &mut Members, path: &Path, mut superblock: Superblock) 
     superblock.serial = 0;
     superblock.clean = true;
     (superblock.faults, superblock.rebuilt) = (FaultRecord::default(), 0);
+    let written = write_copies(lock, path, superblock);
+    if written.is_err() {
+        // Or it were a spare for whoever looks, with one copy. The first error is the one to report.
+        let _ = wipe_spare(lock, path);
+    }
+    written
+}
+
+fn write_copies(lock: &mut Members, path: &Path, mut superblock: Superblock) -> Result<(), Error> {
     let own = DevIndex::new(0);
     let at = |fault| Refusal::Fault { path: path.to_owned(), fault };
     for (copy, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {

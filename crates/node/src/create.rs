@@ -8,9 +8,9 @@ use crate::made::directory_of;
 use crate::open::open_options;
 use crate::read_back::ReadBack;
 use array::NewArray;
-use block::{DevIndex, DeviceSet};
+use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Members, is_rotational};
-use format::ArrayConfig;
+use format::{ArrayConfig, SUPERBLOCK_OFFSETS, Superblock};
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -49,8 +49,12 @@ pub fn create<E: From<Error>>(
     array: &NewArray,
     confirm: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
-    let devices = start(paths, &config, confirm)?;
-    Ok(write(devices, paths, &config, array)?)
+    let mut devices = start(paths, &config, confirm)?;
+    let created = write(&mut devices, paths, &config, array);
+    if created.is_err() {
+        take_back(&mut devices, paths, &config, array);
+    }
+    Ok(created?)
 }
 
 /// The same, unless a signal comes before everything is written: then there is no array.
@@ -61,9 +65,10 @@ pub fn create_unless<E: From<Error>>(
     array: &NewArray,
     confirm: impl FnOnce() -> Result<(), E>,
 ) -> Result<(), E> {
-    let devices = start(paths, &config, confirm)?;
-    let created = write(Interruptible::new(devices, interrupt), paths, &config, array);
+    let mut devices = start(paths, &config, confirm)?;
+    let created = write(Interruptible::new(&mut devices, interrupt), paths, &config, array);
     if created.is_err() {
+        take_back(&mut devices, paths, &config, array);
         interrupt.check_creation()?;
     }
     Ok(created?)
@@ -78,9 +83,32 @@ fn write(
     array: &NewArray,
 ) -> Result<(), Error> {
     let mut devices = ReadBack::new(devices);
-    array::create_shards(&mut devices, config, array).map_err(Error::Create)?;
+    let created = array::create_shards(&mut devices, config, array);
+    // Which device is the matter says more than what came of it.
+    let checked = if created.is_ok() { devices.check() } else { devices.refused().map_or(Ok(()), Err) };
     let path = |dev: DevIndex| paths.get(dev.index()).cloned().unwrap_or_default();
-    devices.check().map_err(|(dev, why)| Error::NotKept { path: path(dev), why })
+    checked.map_err(|(dev, why)| Error::NotKept { path: path(dev), why })?;
+    created.map_err(Error::Create)
+}
+
+/// Erases the superblocks of an array that has not come to be, while nobody else can open its devices, or
+/// they would be members of it for whoever looks. What cannot be erased stays.
+fn take_back(devices: &mut impl DeviceSet, paths: &[PathBuf], config: &ArrayConfig, array: &NewArray) {
+    // As when they are wiped: that by which a device is known comes last.
+    let shards = (0..config.shard.count.max(1)).rev();
+    for dev in (0u16..).take(paths.len()).map(DevIndex::new) {
+        for shard in shards.clone() {
+            let origin = config.sibling(shard).slice_origin(dev);
+            for (slot, offset) in SUPERBLOCK_OFFSETS.into_iter().enumerate() {
+                let (mut block, at) = ([0; META_BYTES], origin + offset);
+                let found = devices.read_now(dev, at, &mut block).map(|()| Superblock::decode(&block, slot));
+                if matches!(found, Ok(Ok(found)) if found.array == array.uuid.of_shard(shard)) {
+                    let _ = devices.write_now(dev, at, &[0; META_BYTES]);
+                }
+            }
+        }
+        let _ = devices.flush_now(dev);
+    }
 }
 
 fn start<E: From<Error>>(
@@ -101,11 +129,14 @@ fn start<E: From<Error>>(
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-    use super::{shards_on, write};
+    use super::{shards_on, take_back, write};
     use array::{CreateOptions, NewArray, plan_shards};
-    use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, Pool};
+    use block::{Completion, DevIndex, DeviceOp, DeviceSet, Geometry, IoFault, META_BYTES, Pool};
     use device::MemorySet;
-    use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind};
+    use format::{
+        ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SUPERBLOCK_OFFSETS, SchemeKind,
+        looks_like_member,
+    };
     use std::path::PathBuf;
 
     const DEVICE_BYTES: u64 = 32 << 20;
@@ -164,6 +195,22 @@ mod tests {
         }
     }
 
+    /// Superblocks of all shards on four devices.
+    fn members_among(devices: &mut Faulty, config: &ArrayConfig) -> usize {
+        let mut looks = 0;
+        for dev in (0..4).map(DevIndex::new) {
+            for shard in 0..config.shard.count {
+                for offset in SUPERBLOCK_OFFSETS {
+                    let at = config.sibling(shard).slice_origin(dev) + offset;
+                    let mut block = [0; META_BYTES];
+                    devices.read_now(dev, at, &mut block).unwrap();
+                    looks += usize::from(looks_like_member(&block));
+                }
+            }
+        }
+        looks
+    }
+
     #[test]
     fn a_device_that_does_not_keep_what_is_written_is_named() {
         let options = CreateOptions {
@@ -179,8 +226,18 @@ mod tests {
         let paths: Vec<PathBuf> = ["a", "b", "c", "d"].map(PathBuf::from).to_vec();
         let array = NewArray { uuid: ArrayUuid::new([7; 16]), name: "a".into(), nonce: 3, created_unix_s: 1 };
         let made = |fault| {
-            let devices = Faulty { inner: MemorySet::new(&[DEVICE_BYTES; 4]).unwrap(), fault };
-            write(devices, &paths, &config, &array).map_err(|error| error.to_string())
+            let mut devices = Faulty { inner: MemorySet::new(&[DEVICE_BYTES; 4]).unwrap(), fault };
+            let made = write(&mut devices, &paths, &config, &array).map_err(|error| error.to_string());
+            assert!(members_among(&mut devices, &config) > 8, "{fault:?}");
+            if made.is_err() {
+                take_back(&mut devices, &paths, &config, &array);
+                assert_eq!(
+                    members_among(&mut devices, &config),
+                    0,
+                    "{fault:?}: nothing is a member of no array"
+                );
+            }
+            made
         };
         made(Fault::None).unwrap();
         // Beyond the superblocks of the first shard: its checkpoint, or another shard.

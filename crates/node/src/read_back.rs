@@ -30,6 +30,9 @@ pub enum NotKept {
 impl fmt::Display for NotKept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Refused(IoFault::NoSpace) => {
+                write!(f, "there is no room where it lies (a full file system, quota or pool)")
+            }
             Self::Refused(fault) => write!(f, "takes no writes: {fault}"),
             Self::Unreadable { offset_bytes, fault } => {
                 write!(f, "what was written at offset {offset_bytes} cannot be read: {fault}")
@@ -55,10 +58,15 @@ impl<D: DeviceSet> ReadBack<D> {
         Self { inner, written: BTreeMap::new(), refused: None }
     }
 
+    /// The first device that refused something.
+    pub fn refused(&self) -> Option<(DevIndex, NotKept)> {
+        self.refused.map(|(dev, fault)| (dev, NotKept::Refused(fault)))
+    }
+
     /// Reads all that was written; the first device that does not hold it, and why.
     pub fn check(&mut self) -> Result<(), (DevIndex, NotKept)> {
-        if let Some((dev, fault)) = self.refused {
-            return Err((dev, NotKept::Refused(fault)));
+        if let Some(refused) = self.refused() {
+            return Err(refused);
         }
         let mut block = [0; META_BYTES];
         for (&(dev, offset_bytes), &expected) in &self.written {

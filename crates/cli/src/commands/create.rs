@@ -167,7 +167,8 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         nonce: fresh::number()?,
         created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
     };
-    write(arguments, config, &array, &interrupt).map_err(|failure| name_what_stays(failure, &made))?;
+    write(arguments, config, &array, &interrupt)
+        .map_err(|failure| name_what_stays(failure, arguments, array.uuid))?;
     made.iter_mut().for_each(MadeFile::keep);
     report(arguments, &config, (&need, &notes), Some(array.uuid));
     Ok(0)
@@ -222,15 +223,19 @@ fn first_that_fits(
     table_bytes: u64,
 ) -> Result<Result<Planned, Planned>, Failure> {
     let mut chunk_bytes = *CHUNK_BYTES.start();
+    let mut least = None;
     loop {
         let is_last = chunk_bytes == *CHUNK_BYTES.end();
         match plan_with(arguments, chunk_bytes, sizes, table_bytes)? {
             Ok(planned) if planned.need.total_bytes() <= limit => return Ok(Ok(planned)),
             Ok(planned) if is_last => return Ok(Err(planned)),
             Err(error @ CreateError::TooLarge { .. }) if is_last => return Err(error.into()),
-            Ok(_) | Err(CreateError::TooLarge { .. }) => chunk_bytes *= 2,
-            Err(error) => return Err(named(arguments, error)),
+            Ok(planned) => least = Some(planned),
+            Err(CreateError::TooLarge { .. }) => {}
+            // The devices are too small for larger chunks: what is wrong is the memory.
+            Err(error) => return least.map(Err).ok_or_else(|| named(arguments, error)),
         }
+        chunk_bytes *= 2;
     }
 }
 
@@ -423,15 +428,20 @@ fn write(
     node::create::create_unless(interrupt, &paths, config, array, confirm)
 }
 
-/// What carries a superblock is not taken away: it may have become part of another array.
-fn name_what_stays(failure: Failure, made: &[MadeFile]) -> Failure {
-    let carries = |path: &&Path| look_at(path).is_ok_and(|found| found.looks_like_member);
-    let stay: Vec<String> =
-        made.iter().map(MadeFile::path).filter(carries).map(|path| path.display().to_string()).collect();
+/// Names the devices on which superblocks of an array are that has not come to be: they could not be erased.
+fn name_what_stays(failure: Failure, arguments: &Arguments, array: ArrayUuid) -> Failure {
+    let is_its = |path: &&PathBuf| {
+        look_at(path).is_ok_and(|found| found.superblock().is_some_and(|found| found.array == array))
+    };
+    let paths = arguments.data.iter().chain(&arguments.log);
+    let stay: Vec<String> = paths.filter(is_its).map(|path| path.display().to_string()).collect();
     if stay.is_empty() {
         return failure;
     }
-    let message = format!("{failure}; superblocks are on {} already, so these files stay", stay.join(", "));
+    let message = format!(
+        "{failure}; its superblocks could not be erased on {} (see `elastripe wipe`)",
+        stay.join(", ")
+    );
     Failure::new(message).with_exit(failure.exit())
 }
 

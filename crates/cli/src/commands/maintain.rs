@@ -65,6 +65,9 @@ pub struct RateArguments {
     /// From now on: how much of each data device rebuild and scrub look at per second, or `off` for no limit.
     #[arg(long, value_parser = parse_rate_or_off, value_name = "RATE", required = true)]
     rate: MaybeRate,
+    /// Print the status afterwards as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// clap takes an `Option` for an option that may be absent; this one is present and may be `off`.
@@ -76,6 +79,9 @@ pub struct WaitArguments {
     /// A member of the array, or its name or UUID.
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
+    /// Print the status afterwards as JSON, and not what has ended.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Options of `commit`.
@@ -220,36 +226,55 @@ fn steered(flags: [bool; 3], texts: [&'static str; 3]) -> Option<(Steering, &'st
     steerings.into_iter().zip(texts).zip(flags).find_map(|(found, is_given)| is_given.then_some(found))
 }
 
-/// Lets a scrub or parity commits that a server runs wait, go on, or end.
+/// Has a server change how its work goes: wait, go on, end, or at what rate.
 fn steer(paths: &[PathBuf], request: &Request, json: bool, what: &str) -> Result<Exit, Failure> {
     let mut client = server_that_runs(paths)?;
     client.order(request)?;
     if json {
-        output::line(serde_json::to_string_pretty(&client.status()?)?);
-    } else {
-        output::line(what);
+        return print_status(&mut client);
     }
+    output::line(what);
+    Ok(0)
+}
+
+fn print_status(client: &mut Client) -> Result<Exit, Failure> {
+    output::line(serde_json::to_string_pretty(&client.status()?)?);
     Ok(0)
 }
 
 /// Runs `rate`.
 pub fn rate(arguments: &RateArguments) -> Result<Exit, Failure> {
-    let mut client = server_that_runs(&arguments.paths)?;
-    client.order(&Request::Rate { bytes_per_s: arguments.rate })?;
-    output::line(match arguments.rate {
+    let what = match arguments.rate {
         Some(rate) => format!("rebuild and scrub: at most {} of each data device", show_rate(rate)),
         None => "rebuild and scrub: as fast as possible".to_owned(),
-    });
-    Ok(0)
+    };
+    let request = Request::Rate { bytes_per_s: arguments.rate };
+    steer(&arguments.paths, &request, arguments.json, &what)
 }
 
 /// Runs `wait`. Exit code 1 if something is lost or did not match, or if the work was given up.
 pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
     let mut client = server_that_runs(&arguments.paths)?;
+    let waited = wait_for_all(&mut client, &|line| {
+        if !arguments.json {
+            output::line(line);
+        }
+    })?;
+    if arguments.json {
+        return print_status(&mut client);
+    }
+    if waited == 0 {
+        output::line("no rebuild, scrub, replacement or commit is under way");
+    }
+    Ok(0)
+}
+
+/// Waits until nothing is under way, and says what has ended; how much that was.
+fn wait_for_all(client: &mut Client, say: &dyn Fn(String)) -> Result<usize, Failure> {
     let mut waited = 0;
     loop {
         let mut progress = Progress::start();
-        let successor = wait_for_successor(&mut client, &mut |step| progress.show(step));
+        let successor = wait_for_successor(client, &mut |step| progress.show(step));
         progress.finish();
         if let Some(Successor { name, path, has_succeeded }) = successor? {
             let path = path.display();
@@ -258,22 +283,22 @@ pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
                 return Err(Failure::new(format!("{path} did not take the place of {name}; {why}")));
             }
             let what = if has_succeeded { "has taken" } else { "takes" };
-            output::line(format_args!("{path} {what} the place of {name}"));
+            say(format!("{path} {what} the place of {name}"));
             waited += 1;
         }
         let EngineStatus { work, commit, .. } = client.status()?.engine;
         if commit.is_some_and(|commit| commit.asked) {
             let mut progress = Progress::start();
-            let outcome = wait_for_commits(&mut client, &mut |step| progress.show(step));
+            let outcome = wait_for_commits(client, &mut |step| progress.show(step));
             progress.finish();
             outcome?;
-            output::line("the parity commit has ended");
+            say("the parity commit has ended".to_owned());
             waited += 1;
             continue;
         }
-        let Some(work) = work else { break };
+        let Some(work) = work else { return Ok(waited) };
         let mut progress = Progress::start();
-        let found = wait_for_work(&mut client, work.kind, &mut |step| progress.show(step));
+        let found = wait_for_work(client, work.kind, &mut |step| progress.show(step));
         progress.finish();
         let found = found?;
         if found.lost + found.mismatches > 0 {
@@ -284,13 +309,9 @@ pub fn wait(arguments: &WaitArguments) -> Result<Exit, Failure> {
                 found.mismatches
             )));
         }
-        output::line(format_args!("{} has ended", work_name(work.kind)));
+        say(format!("{} has ended", work_name(work.kind)));
         waited += 1;
     }
-    if waited == 0 {
-        output::line("no rebuild, scrub, replacement or commit is under way");
-    }
-    Ok(0)
 }
 
 /// Runs `commit`.

@@ -5,7 +5,7 @@ use clap::Args;
 use lab::failure::{EXIT_FAILED, Failure};
 use node::describe::{role_of, shape};
 use node::error::Truncation;
-use node::open::{Candidate, arrange_any_candidates, is_locked};
+use node::open::{Candidate, arrange_any_candidates, is_locked, member_name};
 use node::output;
 use node::scan::{Sighted, look_around, may_be_member};
 use node::search::unreadable;
@@ -29,7 +29,8 @@ pub struct Arguments {
     write: bool,
 }
 
-/// Runs `scan`. Exit code 1 if there is no array, or what may be a member could not be looked at.
+/// Runs `scan`. Exit code 1 if there is no array, or what may be a member could not be looked at, or an array
+/// that was to be kept was not.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(place) = arguments.places.iter().find(|place| place.symlink_metadata().is_err()) {
         return Err(Failure::new(format!(
@@ -44,7 +45,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(unreadable) = unreadable(sight.unreadable) {
         output::warn(format_args!("elastripe: {unreadable}"));
     }
-    let files = if arguments.write { keep_all(&sight.arrays, &arguments.places)? } else { Vec::new() };
+    let kept = if arguments.write { keep_all(&sight.arrays, &arguments.places) } else { Vec::new() };
     if arguments.json {
         let list: Vec<Value> = sight.arrays.iter().map(to_json).collect();
         output::line(format_args!("{:#}", Value::from(list)));
@@ -53,32 +54,67 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     } else {
         output::print(sight.arrays.iter().map(to_text).collect::<Vec<_>>().join("\n"));
     }
-    files.iter().for_each(|line| output::warn(format_args!("elastripe: {line}")));
-    let is_all = sight.unseen.is_empty() && !sight.strangers.iter().any(may_be_member);
+    let line = |kept: &Result<String, String>| match kept {
+        Ok(line) | Err(line) => output::warn(format_args!("elastripe: {line}")),
+    };
+    kept.iter().for_each(line);
+    let is_kept = kept.iter().all(Result::is_ok);
+    let is_all = is_kept && sight.unseen.is_empty() && !sight.strangers.iter().any(may_be_member);
     Ok(if sight.arrays.is_empty() || !is_all { EXIT_FAILED } else { 0 })
 }
 
-/// Keeps a file of each array; what became of it, a line each.
-fn keep_all(arrays: &[Sighted], places: &[PathBuf]) -> Result<Vec<String>, Failure> {
-    let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
-    let directories: Vec<PathBuf> = places.iter().filter(|place| place.is_dir()).map(whole).collect();
-    let mut lines = Vec::new();
-    for found in arrays {
-        let paths: Vec<PathBuf> = found.candidates.iter().map(|candidate| whole(&candidate.path)).collect();
-        let within = |path: &PathBuf| directories.iter().any(|directory| path.parent() == Some(directory));
-        let holds = |directory: &&PathBuf| paths.iter().any(|path| path.parent() == Some(directory));
-        let mut own: Vec<PathBuf> = directories.iter().filter(holds).cloned().collect();
-        own.extend(paths.iter().filter(|path| !within(path)).cloned());
-        let own = if places.is_empty() { Vec::new() } else { own };
-        lines.push(match keep(found.array, &found.name, &own)? {
-            Kept::Written(path) => format!("{}: written", path.display()),
-            Kept::There(path) => format!("{}: there already, left as it is", path.display()),
-            Kept::Moved { from, to } => {
-                format!("{}: now {}, as the array is called", from.display(), to.display())
-            }
-        });
+/// Keeps a file of each array; what became of it, a line each, or why there is none.
+fn keep_all(arrays: &[Sighted], places: &[PathBuf]) -> Vec<Result<String, String>> {
+    let directories: Vec<PathBuf> =
+        places.iter().filter(|place| place.is_dir()).map(|place| whole(place)).collect();
+    let place =
+        |found: &Sighted| if places.is_empty() { Ok(Vec::new()) } else { places_of(found, &directories) };
+    let one =
+        |found: &Sighted| keep(found.array, &found.name, &place(found)?).map_err(|error| error.to_string());
+    let line = |kept| match kept {
+        Kept::Written(path) => format!("{}: written", path.display()),
+        Kept::There(path) => format!("{}: there already, left as it is", path.display()),
+        Kept::Moved { from, to } => {
+            format!("{}: now {}, as the array is called", from.display(), to.display())
+        }
+    };
+    arrays.iter().map(|found| one(found).map(line)).collect()
+}
+
+fn whole(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Where the members of an array are to be looked for: in these directories, and at paths of their own.
+/// Refused where some are at neither: a file is never written again, and by that one the array would not be
+/// found.
+fn places_of(found: &Sighted, directories: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    let paths: Vec<PathBuf> = found.candidates.iter().map(|candidate| whole(&candidate.path)).collect();
+    let within = |path: &PathBuf| directories.iter().any(|directory| path.parent() == Some(directory));
+    let holds = |directory: &&PathBuf| paths.iter().any(|path| path.parent() == Some(directory));
+    let mut places: Vec<PathBuf> = directories.iter().filter(holds).cloned().collect();
+    let alone: Vec<PathBuf> = paths.iter().filter(|path| !within(path)).cloned().collect();
+    let unseen = unseen_members(found);
+    if !alone.is_empty() && !unseen.is_empty() {
+        return Err(format!(
+            "{}: not kept: {} not found at the paths named; name all of its members, or their directories",
+            shown_name(found),
+            unseen.join(", ")
+        ));
     }
-    Ok(lines)
+    places.extend(alone);
+    Ok(places)
+}
+
+/// Members in service that are not among the devices found.
+fn unseen_members(found: &Sighted) -> Vec<String> {
+    let Ok(arranged) = arrange_any_candidates(&found.candidates) else { return Vec::new() };
+    let n = arranged.superblock().config.geometry.device_count();
+    arranged.unnamed().into_iter().map(|dev| member_name(n, dev)).collect()
+}
+
+fn shown_name(found: &Sighted) -> &str {
+    if found.name.is_empty() { "(no name)" } else { &found.name }
 }
 
 /// How the array is, as far as its devices tell.
@@ -174,7 +210,7 @@ fn to_json(found: &Sighted) -> Value {
 }
 
 fn to_text(found: &Sighted) -> String {
-    let name = if found.name.is_empty() { "(no name)" } else { &found.name };
+    let name = shown_name(found);
     let (state, source) = state(found);
     let used = if source == "in-use" { "in use" } else { "not in use" };
     let mut text = format!("{name}  {}  {state}, {used}\n", found.array);

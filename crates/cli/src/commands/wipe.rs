@@ -6,6 +6,7 @@ use lab::failure::Failure;
 use node::checks::{Caution, Consent, same_file};
 use node::output;
 use node::wipe::Wiping;
+use serde_json::json;
 use std::path::PathBuf;
 
 /// Options of `wipe`.
@@ -20,6 +21,9 @@ pub struct Arguments {
     /// Even if an array, of which other members stay, loses its data without them.
     #[arg(long)]
     force: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs `wipe`.
@@ -35,9 +39,16 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
         .paths
         .iter()
         .map(|path| Ok((path, Wiping::begin(path, &arguments.paths, consent, caution)?)));
+    let mut wiped = Vec::new();
     for (path, wiping) in begun.collect::<Result<Vec<_>, Failure>>()? {
         let was = wiping.finish()?;
-        output::line(format_args!("{} was {was}, and is no more", path.display()));
+        if !arguments.json {
+            output::line(format_args!("{} was {was}, and is no more", path.display()));
+        }
+        wiped.push(json!({ "path": path.to_string_lossy(), "was": was }));
+    }
+    if arguments.json {
+        output::line(format_args!("{:#}", json!({ "devices": wiped })));
     }
     Ok(0)
 }

@@ -1,7 +1,7 @@
 //! An array gets another name, and is served by its name alone.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{MEMBERS, Rig, until};
+use crate::common::{MEMBERS, Rig, has, until};
 use std::path::Path;
 
 fn name_of(rig: &Rig) -> String {
@@ -105,6 +105,47 @@ fn served(rig: &Rig, args: &[&str], socket: &Path) -> std::process::Child {
 }
 
 #[test]
+fn nothing_is_kept_by_which_the_array_would_not_be_found() {
+    let rig = Rig::with_array();
+    let file = rig.path("etc/tank.toml");
+    for some in [&["d0"][..], &["d0", "d1", "d2", "d3", "l0"]] {
+        let ran = rig.on("scan", some, &["--write"]).code(1);
+        assert!(ran.err.contains("tank: not kept: ") && ran.err.contains("log1 not found"), "{ran:?}");
+        assert!(!file.exists(), "a file is never written again");
+    }
+    rig.on("scan", &MEMBERS, &["--write"]).ok();
+    rig.run(&["serve", "tank", "--run", "true"]).ok();
+    // In a directory it may turn up.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::rename(rig.path("l1"), rig.path("run/l1")).unwrap();
+    rig.run(&["scan", ".", "--write"]).ok();
+    assert!(file.exists());
+}
+
+#[test]
+fn options_of_the_command_line_count_alone() {
+    let rig = Rig::with_array();
+    rig.run(&["scan", ".", "--write"]).ok();
+    let file = rig.path("etc/tank.toml");
+    let mut text = std::fs::read_to_string(&file).unwrap();
+    text.push_str("nbd = \"tcp:127.0.0.1:0\"\nallow = [\"127.0.0.0/8\", \"::1\"]\nsync = \"flush\"\n");
+    text.push_str("shared-spare = [\"one\", \"two\"]\ndegraded = true\nvhost-user-blk = \"kept\"\n");
+    std::fs::write(&file, text).unwrap();
+    if !has("nbdinfo") {
+        return;
+    }
+    let look = "nbdinfo --size \"$ELASTRIPE_URI\"; test -e kept";
+    rig.run(&["serve", "tank", "--run", look]).ok();
+    // Whoever names a network lets nobody else in.
+    let other = ["--allow", "10.0.0.0/8", "--run", "nbdinfo --size \"$ELASTRIPE_URI\" || exit 7"];
+    rig.run(&[&["serve", "tank"], &other[..]].concat()).code(7);
+    let look = format!("{} status tank --json; test ! -e kept", env!("CARGO_BIN_EXE_elastripe"));
+    let given = ["--shared-spare", "three", "--vhost-user-blk", "disk", "--sync", "always", "--degraded"];
+    let ran = rig.run(&[&["serve", "tank", "--run", &look], &given[..]].concat()).ok();
+    assert!(ran.out.contains("/three") && !ran.out.contains("/one"), "{ran:?}");
+}
+
+#[test]
 fn what_is_kept_of_an_array_serves_it_by_name() {
     let rig = Rig::with_array();
     rig.run(&["create", "--parity", "1", "--data", "e0", "e1", "--file-size", "32MiB", "--name", "lake"])
@@ -146,7 +187,8 @@ fn what_is_kept_of_an_array_serves_it_by_name() {
     let lake = std::fs::read_to_string(rig.path("etc/lake.toml")).unwrap();
     std::fs::write(&file, &lake).unwrap();
     rename(&rig, &MEMBERS, "tank").ok();
-    rig.run(&["scan", ".", "--write"]).refused(&["tank.toml", "is of array"]);
+    let ran = rig.run(&["scan", ".", "--write"]).code(1);
+    assert!(ran.err.contains("tank.toml: is of array") && ran.err.contains("lake.toml: there"), "{ran:?}");
 }
 
 #[test]

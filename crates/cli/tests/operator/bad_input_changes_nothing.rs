@@ -213,4 +213,8 @@ fn wipe_erases_all_that_it_is_given_or_nothing() {
     server.stop().ok();
     let wiped = rig.on("wipe", &["l0", "d3"], &["--yes"]).ok().out;
     assert!(wiped.contains("l0 was") && wiped.contains("d3 was"), "{wiped}");
+    let wiped = rig.on("wipe", &["l1", "d2"], &["--yes", "--force", "--json"]).ok().json();
+    let paths: Vec<_> = wiped["devices"].as_array().unwrap().iter().map(|one| &one["path"]).collect();
+    assert_eq!(paths, ["l1", "d2"], "{wiped}");
+    assert!(wiped["devices"][0]["was"].as_str().unwrap().starts_with("log1 of array"), "{wiped}");
 }

@@ -1,7 +1,9 @@
 //! `create` makes what is missing, refuses what belongs to somebody, and leaves nothing behind when it fails.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{MEMBERS, Rig, scribble};
+use crate::common::{MEMBERS, Ran, Rig, scribble};
+use crate::devices_lack_room_or_hang::small_file_system;
+use std::process::Command;
 
 #[test]
 fn missing_paths_become_sparse_files_and_the_array_is_healthy() {
@@ -94,6 +96,39 @@ fn shapes_that_cannot_be_are_refused_in_one_line() {
     assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0, "no file was left behind");
 }
 
+#[test]
+fn devices_without_room_are_no_members_of_an_array_that_was_not_made() {
+    let rig = Rig::new();
+    let create =
+        ["create", "--parity", "1", "--file-size", "32MiB", "--data", "d0", "d1", "d2", "--log", "l0"];
+    // For some superblocks; for all of them, and nothing else; for all but a block.
+    for (index, size) in ["16k", "24k", "32k", "44k", "52k"].into_iter().enumerate() {
+        let small = rig.path(&format!("small{index}"));
+        let Some(_mount) = small_file_system(&small, size) else { return };
+        for (are_there, files) in [(false, 0), (true, 4)] {
+            if are_there {
+                for name in ["d0", "d1", "d2", "l0"] {
+                    std::fs::File::create(small.join(name)).unwrap().set_len(32 << 20).unwrap();
+                }
+            }
+            let ran = Ran::of(rig.command(&create).current_dir(&small).output().unwrap());
+            ran.refused(&["there is no room where it lies", "there is no array"]);
+            let left = std::fs::read_dir(&small).unwrap().count();
+            assert_eq!(left, files, "{size}: what was made is gone, what was there stays");
+            let found = Ran::of(rig.command(&["scan", "."]).current_dir(&small).output().unwrap());
+            assert!(
+                found.code == 1 && found.out.contains("no member of an array was found"),
+                "{size}: {found:?}"
+            );
+        }
+        // What stays is as blank as before.
+        if !Command::new("mount").args(["-o", "remount,size=1M"]).arg(&small).status().unwrap().success() {
+            return;
+        }
+        Ran::of(rig.command(&create).current_dir(&small).output().unwrap()).ok();
+    }
+}
+
 /// Members of the devices that people own.
 const LARGE: [&str; 10] =
     ["create", "--scheme", "raid", "--parity", "2", "--file-size", "4TiB", "--data", "a", "b"];
@@ -115,6 +150,10 @@ fn an_array_that_no_memory_has_room_for_is_refused_before_anything_is_made() {
         "--memory allows 10 MiB",
         "smaller arrays",
     ]);
+    // Devices that are too small for larger chunks are not what is wrong.
+    let small = ["create", "--parity", "1", "--data", "a", "b", "--file-size", "64MiB", "--memory", "1MiB"];
+    rig.run(&small).refused(&["the array takes", "--memory allows 1 MiB"]);
+    rig.run(&[&small[..], &["--chunk-size", "4KiB"]].concat()).refused(&["--memory allows 1 MiB"]);
     assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 0, "no file was left behind");
 }
 

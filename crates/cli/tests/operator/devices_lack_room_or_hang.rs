@@ -103,6 +103,30 @@ fn a_timeout_that_no_device_can_keep_is_refused() {
 }
 
 #[test]
+fn a_device_without_room_is_no_spare_after_an_error() {
+    let rig = Rig::new();
+    // For one copy of the superblock.
+    let Some(mount) = small_file_system(&rig.path("small"), "4k") else { return };
+    create(&rig, "d0").ok();
+    let add = |options: &[&str]| {
+        let ran = rig.on("add", &["d0", "d1", "d2"], &[&["--spare", "small/spare"], options].concat());
+        assert!(ran.code == 1 && ran.err.contains("small/spare: no room"), "{ran:?}");
+        let found = rig.run(&["scan", ".", "small"]).ok().out;
+        assert!(!found.contains("spare"), "{found}");
+    };
+    let there = |is: bool| assert_eq!(mount.at.join("spare").exists(), is);
+    add(&["--file-size", "32MiB"]);
+    there(false);
+    let server = rig.serve(&["d0", "d1", "d2"], &[]);
+    add(&["--file-size", "32MiB"]);
+    there(false);
+    fs::File::create(mount.at.join("spare")).unwrap().set_len(32 << 20).unwrap();
+    add(&[]);
+    there(true);
+    server.stop().ok();
+}
+
+#[test]
 fn a_full_file_system_stops_writes_and_keeps_the_member() {
     let rig = Rig::new();
     let Some(mount) = small_file_system(&rig.path("small"), "24M") else { return };

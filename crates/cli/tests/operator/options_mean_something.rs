@@ -2,7 +2,7 @@
 //! what to do.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::Rig;
+use crate::common::{MEMBERS, Rig};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
@@ -13,6 +13,18 @@ fn rig() -> Rig {
     let rig = Rig::new();
     fs::write(rig.path("t.csv"), format!("{HEADER}\n0,0,W,0,4096\n10,0,W,8192,4096\n")).unwrap();
     rig
+}
+
+#[test]
+fn an_address_of_the_page_that_is_none_is_refused_with_what_is_expected() {
+    let rig = Rig::with_array();
+    for bad in ["", "9880", "off", "127.0.0.1:99999", "localhost"] {
+        rig.serve_run(&MEMBERS, "true", &["--metrics", bad]).refused(&[
+            "--metrics",
+            &format!("{bad:?}"),
+            "HOST:PORT",
+        ]);
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use crate::common::{Ran, Rig};
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::process::{Command, Stdio};
 
@@ -152,4 +153,23 @@ fn permissions_of_a_replaced_file_stay() {
     fs::set_permissions(rig.path("private.csv"), fs::Permissions::from_mode(0o600)).unwrap();
     run(&rig, WRITERS[1], "private.csv").ok();
     assert_eq!(fs::metadata(rig.path("private.csv")).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn what_is_interrupted_leaves_nothing() {
+    let rig = rig();
+    // Its input stays open, so that it waits in the middle of its output.
+    let args = ["trace", "convert", "-", "out.csv"];
+    let mut command = rig.command(&args);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let rows: String = (0..200_000).map(|row| format!("{row},0,W,{},4096\n", row % 1000 * 4096)).collect();
+    input.write_all(TRACE.lines().next().unwrap().as_bytes()).unwrap();
+    input.write_all(format!("\n{rows}").as_bytes()).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let names = fs::read_dir(rig.dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("out.csv")).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -47,6 +47,29 @@ fn the_quick_start_works_as_printed() {
 }
 
 #[test]
+fn a_file_system_is_made_as_printed() {
+    if !["nbdfuse", "mkfs.ext4", "fusermount3"].iter().all(|tool| crate::common::has(tool)) {
+        return;
+    }
+    if std::fs::File::open("/dev/fuse").is_err() {
+        eprintln!("SKIPPED: FUSE is not permitted here, so this test has shown nothing");
+        return;
+    }
+    let readme = document("README.md");
+    let commands = marked(&readme, "<!-- tested: file system -->");
+    assert!(commands.len() >= 3, "the README lost its file system");
+    let directory = tempfile::tempdir().unwrap();
+    let _leftovers = Leftovers(directory.path(), "fusermount3 -u disk; elastripe stop ssd0");
+    // After the quick start, in which a member is replaced.
+    let create = marked(&readme, "<!-- tested -->").swap_remove(0).replace("ssd1", "ssd9");
+    run_as_printed([&[create][..], &commands].concat(), directory.path());
+    let image = std::fs::File::open(directory.path().join("disk/demo.img")).unwrap();
+    let mut magic = [0; 2];
+    std::os::unix::fs::FileExt::read_exact_at(&image, &mut magic, 1024 + 56).unwrap();
+    assert_eq!(magic, [0x53, 0xef], "no ext4");
+}
+
+#[test]
 fn the_plots_of_the_manual_are_drawn_as_printed() {
     let directory = tempfile::tempdir().unwrap();
     let mut drawn = 0;

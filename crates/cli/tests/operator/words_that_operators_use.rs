@@ -35,6 +35,20 @@ fn create_chooses_a_scheme_by_the_devices() {
 }
 
 #[test]
+fn an_empty_word_is_said_to_be_one_and_where() {
+    let rig = Rig::new();
+    let create = ["create", "--name", "", "--parity", "1", "--file-size", "32M", "--data", "d0", "", "d2"];
+    rig.run(&create).refused(&["'--data <PATH>...'", "the word after 'd0' is empty"]).code(2);
+    rig.run(&["status", ""]).refused(&["the word after 'status' is empty"]).code(4);
+    rig.run(&["wipe", "d0", "d1", "", "--yes"]).refused(&["the word after 'd1' is empty"]).code(2);
+    rig.run(&["replace", "", "--with", "", "--device", "d"]).refused(&["after 'replace' is empty"]);
+    rig.run(&["replace", "d0", "--with", "", "--device", "d"]).refused(&["after '--with' is empty"]);
+    // One that has no word at all, whatever else is empty.
+    let ran = rig.run(&["create", "--name", "", "--parity", "1", "--data", "--log", ""]);
+    assert!(ran.err.contains("'--data <PATH>...'") && ran.err.contains("none was supplied"), "{ran:?}");
+}
+
+#[test]
 fn verbs_of_others_lead_to_ours() {
     let rig = Rig::new();
     let verbs = [

@@ -36,7 +36,10 @@ fn a_rebuild_is_sped_up_and_waited_for() {
     rig.on("rate", &["d1"], &["--rate", "off"]).ok();
     // It may have ended before `wait` had a look.
     assert!(waiting.wait_with_output().unwrap().status.success());
-    rig.on("wait", &["d1"], &[]).ok();
+    let waited = rig.on("wait", &["d1"], &["--json"]).ok().json();
+    assert_eq!((&waited["state"], &waited["work"]), (&"healthy".into(), &serde_json::Value::Null));
+    let limited = rig.on("rate", &["d1"], &["--rate", "5MiB/s", "--json"]).ok().json();
+    assert_eq!(limited["rate_limit_bytes_per_s"], 5 << 20);
     assert_eq!(device(&rig.status(&["d1"]), "data0")["state"], "healthy");
     assert!(
         rig.on("wait", &["d1"], &[])

@@ -3,7 +3,8 @@
 use super::Arguments;
 use crate::CommandLine;
 use crate::commands::Command;
-use clap::{CommandFactory, FromArgMatches};
+use clap::parser::ValueSource;
+use clap::{Arg, CommandFactory, FromArgMatches};
 use front::Guard;
 use lab::failure::{EXIT_MISUSED, Failure};
 use lab::misuse::in_a_line;
@@ -21,7 +22,7 @@ pub fn completed(arguments: &Arguments, needs_socket: bool) -> Result<Option<Arg
     let Some(wanted) = arguments.array.clone().or_else(|| alone.clone()) else { return Ok(None) };
     let settings = settings::find(&wanted)?;
     let mut whole = match &settings {
-        Some(settings) => with_settings(settings, arguments)?,
+        Some(settings) => with_settings(settings)?,
         None => again(&[]).map_err(|error| Failure::new(error.to_string()))?,
     };
     if alone.is_some() {
@@ -56,11 +57,10 @@ fn name_alone(arguments: &Arguments) -> Option<String> {
 }
 
 /// What the command line says, and the file where it says nothing.
-fn with_settings(settings: &Settings, arguments: &Arguments) -> Result<Arguments, Failure> {
-    // Of what may be given several times the command line's count alone.
-    let but: &[&str] = if arguments.clients.nbd.is_empty() { &[] } else { &["nbd"] };
+fn with_settings(settings: &Settings) -> Result<Arguments, Failure> {
+    let given = on_the_command_line();
     // The name follows the words of the file, and is no number of a disk.
-    let mut words = settings.words(but);
+    let mut words = settings.words(&given.iter().map(String::as_str).collect::<Vec<_>>());
     words.iter_mut().filter(|word| *word == "--ublk").for_each(|word| word.push_str("=auto"));
     again(&words).map_err(|error| {
         let why = in_a_line(&error);
@@ -68,14 +68,26 @@ fn with_settings(settings: &Settings, arguments: &Arguments) -> Result<Arguments
     })
 }
 
-/// The command line once more, after these words; what is said later counts.
+/// The options that the command line has: of these it counts alone, also if they may be given several times.
+fn on_the_command_line() -> Vec<String> {
+    let parser = CommandLine::command();
+    let serve = parser.find_subcommand("serve").map(clap::Command::get_arguments);
+    let Ok(matches) = parser.clone().try_get_matches() else { return Vec::new() };
+    let Some((_, matches)) = matches.subcommand() else { return Vec::new() };
+    let is_given =
+        |option: &&Arg| matches.value_source(option.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let given = serve.into_iter().flatten().filter(is_given);
+    given.filter_map(Arg::get_long).map(str::to_owned).collect()
+}
+
+/// The command line once more, after these words.
 fn again(words: &[String]) -> Result<Arguments, clap::Error> {
     let mut given = std::env::args_os();
     let mut line: Vec<OsString> = given.by_ref().take(2).collect();
     line.extend(words.iter().map(OsString::from));
     line.extend(given);
-    let parser = CommandLine::command().mut_subcommand("serve", |serve| serve.args_override_self(true));
-    let command = CommandLine::from_arg_matches(&parser.try_get_matches_from(line)?)?.command;
+    let matches = CommandLine::command().try_get_matches_from(line)?;
+    let command = CommandLine::from_arg_matches(&matches)?.command;
     let Command::Serve(arguments) = command else {
         return Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand));
     };
