@@ -39,5 +39,6 @@ impl std::error::Error for Search {}
 /// What of block devices could not be looked at, in a sentence, if anything.
 pub fn unreadable(count: usize) -> Option<String> {
     let devices = if count == 1 { "block device" } else { "block devices" };
-    (count > 0).then(|| format!("{count} {devices} could not be read: Permission denied; try as root"))
+    let advice = if rustix::process::geteuid().is_root() { "" } else { "; try as root" };
+    (count > 0).then(|| format!("{count} {devices} could not be read: Permission denied{advice}"))
 }

@@ -26,7 +26,8 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         (_, Some(&(_, factor))) => factor,
         (_, None) => return Err(expected()),
     };
-    scale(number, factor).ok_or_else(expected)
+    let bytes = scale(number, factor).ok_or_else(expected)?;
+    small_enough(bytes).ok_or_else(|| format!("found {text:?}, expected less than 8192PiB"))
 }
 
 /// Bytes of a chunk: a size that chunks can have.
@@ -64,7 +65,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         "h" => 3_600_000_000_000,
         _ => return Err(expected()),
     };
-    scale(number, factor_ns).map(Duration::from_nanos).ok_or_else(expected)
+    scale(number, factor_ns).and_then(small_enough).map(Duration::from_nanos).ok_or_else(expected)
 }
 
 /// A span of time, or `off` for none.
@@ -86,8 +87,8 @@ fn split_unit(text: &str) -> Option<(&str, &str)> {
     (!number.is_empty()).then_some((number, unit.trim_start()))
 }
 
-/// `number` times `factor`, when that is a whole number below 2^63.
-fn scale(number: &str, factor: u64) -> Option<u64> {
+/// `number` times `factor`, when that is a whole number.
+fn scale(number: &str, factor: u64) -> Option<u128> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() || fraction.len() > 9 || (number.contains('.') && fraction.is_empty()) {
         return None;
@@ -95,7 +96,11 @@ fn scale(number: &str, factor: u64) -> Option<u64> {
     let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
     let divisor = 10u128.pow(u32::try_from(fraction.len()).ok()?);
     let scaled = digits.checked_mul(u128::from(factor))?;
-    let value = scaled.is_multiple_of(divisor).then(|| scaled / divisor)?;
+    scaled.is_multiple_of(divisor).then(|| scaled / divisor)
+}
+
+/// As a number that sums and differences of can be made.
+fn small_enough(value: u128) -> Option<u64> {
     u64::try_from(value).ok().filter(|&value| value < 1 << 63)
 }
 
@@ -185,6 +190,7 @@ mod tests {
         {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
+        assert_eq!(parse_size("8192PiB").unwrap_err(), "found \"8192PiB\", expected less than 8192PiB");
     }
 
     #[test]

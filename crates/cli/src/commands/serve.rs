@@ -6,6 +6,7 @@ use array::{
     CommitPolicy, EngineOptions, MemoryNeed, PatrolPolicy, RecoveryReport, SchemeOptions, SyncPolicy,
     UNTORN_BYTES_DEFAULT, UNTORN_BYTES_MAX,
 };
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use format::{ArrayConfig, SchemeKind};
 use front::{Guard, Limits, Network, Rules, SOCKET_BUFFERS_BYTES, Tls};
@@ -136,10 +137,10 @@ pub(super) struct ArrayChoices {
     pub(super) metrics: Option<String>,
     /// Run this shell command whenever something happens to the array, with ELASTRIPE_EVENT, _DEVICE,
     /// _MESSAGE, _NAME and _UUID in its environment.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     pub(super) on_event: Option<String>,
     /// Run this shell command with ELASTRIPE_URI in its environment, then stop and exit with its code.
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", value_parser = NonEmptyStringValueParser::new())]
     pub(super) run: Option<String>,
 }
 

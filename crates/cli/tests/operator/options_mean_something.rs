@@ -303,6 +303,8 @@ fn values_that_are_none_say_what_is_expected() {
     for (words, said) in [
         (&["create", "--parity=two"][..], "'two' for '--parity <M>': expected a whole number such as 8"),
         (&["create", "--chunk-size=4096"], "expected a size with its unit, such as 4KiB"),
+        (&["serve", "--on-event", "", "d0"], "the word after '--on-event' is empty"),
+        (&["serve", "d0", "--run", ""], "the word after '--run' is empty"),
         (
             &["flash", "run", "--spare=much"],
             "'much' for '--spare <FACTOR>': expected a number such as 2 or 0.5",
