@@ -190,6 +190,17 @@ fn a_commit_that_is_given_up_is_answered_and_leaves_the_rest() {
 }
 
 #[test]
+fn where_no_commit_is_to_be_given_up_the_next_one_comes_as_always() {
+    let mut options = options();
+    options.commit.idle_ns = Some(1_000_000);
+    let mut array = with_dirty(&options, 5);
+    assert!(!array.engine().stop_commit(), "there is none");
+    array.engine().set_now(1 << 40);
+    assert_eq!(turns(&mut array, 100), None);
+    assert_eq!(dirty(&array), 0, "nobody asks for anything, so all is committed");
+}
+
+#[test]
 fn writes_get_their_room_while_commits_are_paused() {
     let mut array = full(&options());
     assert!(array.engine().pause_commits());

@@ -64,15 +64,19 @@ impl Commits {
         was_paused
     }
 
-    /// Gives up the run that is under way or asked for, and lets later ones go on; `false` if there is none
-    /// and none waits. Whoever waits is told at once. What is dirty is committed when there is another
-    /// reason to.
+    /// Gives up the run that is under way, due or asked for, and lets later ones go on; `false` if there is
+    /// none and none waits: then nothing has changed. Whoever waits is told at once. What is dirty is
+    /// committed when there is another reason to.
     pub fn give_up(&mut self, core: &mut Core) -> bool {
         let was_paused = std::mem::take(&mut core.board.commit.is_paused);
-        let any = self.cut_short(core) || was_paused;
-        core.board.commit.writes_due = false;
-        self.idle_at = Some(core.freed.room_made);
-        self.refuse_waiting(core, EngineError::GivenUp) || any
+        let was_due = std::mem::take(&mut core.board.commit.writes_due);
+        let was_cut_short = self.cut_short(core);
+        let is_told = self.refuse_waiting(core, EngineError::GivenUp);
+        let any = was_paused || was_due || was_cut_short || is_told;
+        if any {
+            self.idle_at = Some(core.freed.room_made);
+        }
+        any
     }
 
     /// The array is about to be stopped: nobody will let commits go on.
