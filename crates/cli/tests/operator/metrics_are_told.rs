@@ -123,7 +123,9 @@ fn nobody_who_asks_can_harm_the_array() {
     let before = other.fingerprint(&its);
     let port_in_use = ["--metrics", &address, "--run", "true"];
     other.on("serve", &its, &port_in_use).refused(&["--metrics", &address, "in use"]);
-    other.on("serve", &its, &["--metrics", "nowhere", "--run", "true"]).refused(&["--metrics nowhere"]);
+    other
+        .on("serve", &its, &["--metrics", "nowhere", "--run", "true"])
+        .refused(&["--metrics: found \"nowhere\", expected HOST:PORT"]);
     assert_eq!(other.fingerprint(&its), before, "nothing was touched in vain");
     server.stop().ok();
 }
