@@ -135,12 +135,9 @@ impl Door<'_> {
             }
             let request = serde_json::from_slice::<Request>(&line);
             let stops = matches!(request, Ok(Request::Stop { .. }));
+            let how = Recovering { pid: std::process::id(), seconds: self.begun.elapsed().as_secs() };
             let reply = match request {
-                Ok(Request::Stop { .. }) => Reply::done(),
-                Ok(_) => Reply::recovering(Recovering {
-                    pid: std::process::id(),
-                    seconds: self.begun.elapsed().as_secs(),
-                }),
+                Ok(_) => Reply::recovering(how),
                 Err(error) => Reply::refused(Error::NotARequest(error).to_string()),
             };
             let mut text = serde_json::to_vec(&reply)?;
@@ -212,7 +209,8 @@ mod tests {
     #[test]
     fn a_stop_gives_the_start_up() {
         let stop = |path: PathBuf, _end| {
-            Client::connect_to(&path).unwrap().order(&Request::Stop { force: false }).unwrap();
+            let stopped = Client::connect_to(&path).unwrap().order(&Request::Stop { force: false });
+            assert!(matches!(stopped, Err(Error::Recovering { .. })), "{stopped:?}");
         };
         assert_eq!(recover(Duration::ZERO, stop).0.unwrap(), "`stop`");
         let signal = |_path, _end| raise(signal_hook::consts::SIGQUIT).unwrap();

@@ -353,17 +353,17 @@ pub fn checkpoint(arguments: &CheckpointArguments) -> Result<Exit, Failure> {
 /// Runs `stop`.
 pub fn stop(arguments: &StopArguments) -> Result<Exit, Failure> {
     let called = members(&arguments.paths)?;
-    let reached = server_of(&called).and_then(|reach| match reach {
-        Reach::Server(mut client) => client.status().map(|status| (Reach::Server(client), Some(status))),
-        reach @ (Reach::Copy(_) | Reach::Nobody) => Ok((reach, None)),
-    });
-    let (mut client, status) = match reached {
-        Ok((Reach::Server(client), status)) => (client, status),
-        Ok((Reach::Copy(why), _)) => return Err(Failure::new(why)),
-        Ok((Reach::Nobody, _)) => return remove_left_disk(&called, arguments),
+    let mut client = match server_of(&called) {
+        Ok(Reach::Server(client)) => client,
+        Ok(Reach::Copy(why)) => return Err(Failure::new(why)),
+        Ok(Reach::Nobody) => return remove_left_disk(&called, arguments),
         Err(Error::Recovering { path, how }) => return give_up_start(&called, arguments, &path, how),
         Err(_) if called.is_lost() => return remove_left_disk(&called, arguments),
         Err(error) => return Err(error.into()),
+    };
+    let status = match client.status() {
+        Err(Error::Recovering { path, how }) => return give_up_start(&called, arguments, &path, how),
+        status => status?,
     };
     client.order(&Request::Stop { force: arguments.force })?;
     if arguments.json {
@@ -390,14 +390,19 @@ fn give_up_start(
     }
     let mut client =
         Client::of_server(socket)?.ok_or_else(|| Error::Recovering { path: socket.to_owned(), how })?;
-    client.order(&Request::Stop { force: arguments.force })?;
-    if arguments.json {
-        output::line(serde_json::to_string_pretty(&json!({ "recovery_given_up": how }))?);
-    } else {
-        output::line(format_args!(
-            "the recovery was given up after {} s, as by a power cut; the next start recovers the array",
-            how.seconds
-        ));
+    let given_up = match client.order(&Request::Stop { force: arguments.force }) {
+        Err(Error::Recovering { how, .. }) => Some(how),
+        // It was over just then, and the array was stopped in order.
+        ended => ended.map(|()| None)?,
+    };
+    match given_up {
+        _ if arguments.json => {
+            output::line(serde_json::to_string_pretty(&json!({ "recovery_given_up": given_up }))?);
+        }
+        Some(Recovering { seconds, .. }) => output::line(format_args!(
+            "the recovery was given up after {seconds} s, as by a power cut; the next start recovers the array"
+        )),
+        None => output::line("stopped in order"),
     }
     Ok(0)
 }
