@@ -10,6 +10,7 @@ use crate::recovering::Recovering;
 use crate::registry::ControlSocket;
 use crate::signals::{Signals, Wish};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGTERM};
 use signal_hook::low_level::{emulate_default_handler, raise};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -91,9 +92,17 @@ impl Door<'_> {
 
     /// Whether the work is done, or is before so long.
     fn is_over(&self, within: Duration) -> bool {
-        let Ok(timeout) = Timespec::try_from(within) else { return false };
-        let mut ends = [PollFd::new(&self.ends, PollFlags::IN)];
-        poll(&mut ends, Some(&timeout)).is_ok_and(|count| count > 0)
+        let by = Instant::now() + within;
+        loop {
+            let left = by.saturating_duration_since(Instant::now());
+            let Ok(timeout) = Timespec::try_from(left) else { return false };
+            let mut ends = [PollFd::new(&self.ends, PollFlags::IN)];
+            match poll(&mut ends, Some(&timeout)) {
+                // A signal is not heard before its time.
+                Err(Errno::INTR) => {}
+                found => return found.is_ok_and(|count| count > 0),
+            }
+        }
     }
 
     /// Waits for signals and for who comes; `None` when the work is done.
