@@ -36,8 +36,6 @@ pub(crate) enum Next {
     NoRoom,
     /// Nothing of this request is begun any more, since a piece of it has failed.
     Failed(Key<Request>),
-    /// There is no request.
-    Nothing,
 }
 
 /// See the module's documentation.
@@ -64,24 +62,24 @@ impl Cutter {
         self.current.is_none()
     }
 
-    /// Makes the next piece, if there are slots for it.
-    pub fn next(&mut self, cx: &mut Context<'_>) -> Next {
-        let Some(Current { request, next_bytes, left_bytes }) = self.current else { return Next::Nothing };
+    /// Makes the next piece, if there are slots for it; `None` if there is no request.
+    pub fn next(&mut self, cx: &mut Context<'_>) -> Option<Next> {
+        let Current { request, next_bytes, left_bytes } = self.current?;
         if cx.desk.requests[request].error.is_some() {
             cx.desk.leave_queue(self.id);
             cx.desk.requests[request].all_started = true;
             self.current = None;
-            return Next::Failed(request);
+            return Some(Next::Failed(request));
         }
         let range = (next_bytes, cx.desk.piece_length(next_bytes, left_bytes));
-        match cx.desk.open_piece(cx.volume, request, &mut self.slots_held, range) {
+        Some(match cx.desk.open_piece(cx.volume, request, &mut self.slots_held, range) {
             Ok(piece) => Next::Piece(piece),
             Err(Refusal::Queue) => Next::NoRoom,
             Err(Refusal::Share) => {
                 cx.desk.leave_queue(self.id);
                 Next::NoRoom
             }
-        }
+        })
     }
 
     /// Hands the piece that was made last to the volume.

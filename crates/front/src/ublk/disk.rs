@@ -69,8 +69,8 @@ impl Disk {
     /// Goes on with the request that had no room, then with those behind it.
     fn carry_on(&mut self, cx: &mut Context<'_>) -> Room {
         loop {
-            while !self.cutter.is_idle() {
-                if self.next_piece(cx) == Room::None {
+            while let Some(next) = self.cutter.next(cx) {
+                if self.go_on(next, cx) == Room::None {
                     return Room::None;
                 }
             }
@@ -134,10 +134,9 @@ impl Disk {
     }
 
     /// Makes and starts the next piece of a read or write, if there are slots.
-    fn next_piece(&mut self, cx: &mut Context<'_>) -> Room {
-        match self.cutter.next(cx) {
+    fn go_on(&mut self, next: Next, cx: &mut Context<'_>) -> Room {
+        match next {
             Next::NoRoom => return Room::None,
-            Next::Nothing => {}
             Next::Failed(request) => self.finish_if_complete(request, cx),
             Next::Piece(piece) => {
                 let index = cx.desk.pieces[piece].request;

@@ -255,8 +255,8 @@ impl Guest {
     /// Goes on with the request that had no room, then with those behind it.
     fn carry_on(&mut self, cx: &mut Context<'_>) -> Result<Room, Violation> {
         loop {
-            while !self.cutter.is_idle() {
-                if self.next_piece(cx)? == Room::None {
+            while let Some(next) = self.cutter.next(cx) {
+                if self.go_on(next, cx)? == Room::None {
                     return Ok(Room::None);
                 }
             }
@@ -398,10 +398,9 @@ impl Guest {
     }
 
     /// Makes and starts the next piece of a read or write, if there are slots.
-    fn next_piece(&mut self, cx: &mut Context<'_>) -> Result<Room, Violation> {
-        match self.cutter.next(cx) {
+    fn go_on(&mut self, next: Next, cx: &mut Context<'_>) -> Result<Room, Violation> {
+        match next {
             Next::NoRoom => return Ok(Room::None),
-            Next::Nothing => {}
             Next::Failed(request) => self.finish_if_complete(request, cx)?,
             Next::Piece(piece) => {
                 let request = cx.desk.requests[cx.desk.pieces[piece].request];
