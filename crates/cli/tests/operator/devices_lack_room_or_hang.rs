@@ -2,7 +2,7 @@
 //! is done without.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{Ran, Rig, device, every_scheme, has, until};
+use crate::common::{Ran, Rig, Server, device, every_scheme, has, until};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -88,6 +88,20 @@ fn device_that_is(rig: &Rig, at: &Path, options: &[&str]) -> Option<Mount> {
 fn create(rig: &Rig, first: &str) -> Ran {
     let args = ["create", "--scheme", "raid", "--parity", "1", "--file-size", "32MiB"];
     rig.run(&[&args[..], &["--data", first, "d1", "d2"]].concat())
+}
+
+/// A server of the array tank, one of whose devices is a process, with 4 MiB written.
+fn tank_on_a_process(rig: &Rig, options: &[&str]) -> Option<(Mount, Server)> {
+    let mount = device_of_a_process(rig, &rig.path("fuse"))?;
+    if !has("qemu-io") {
+        return None;
+    }
+    let members = ["fuse/nbd", "d1", "d2"];
+    create(rig, members[0]).ok();
+    rig.on("rename", &members, &["--name", "tank"]).ok();
+    let server = rig.serve(&members, options);
+    rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok();
+    Some((mount, server))
 }
 
 #[test]
@@ -299,14 +313,7 @@ fn a_device_that_answers_again_comes_back_by_what_it_missed() {
 #[test]
 fn a_server_that_recovers_for_long_says_so() {
     let rig = Rig::new();
-    let Some(mount) = device_of_a_process(&rig, &rig.path("fuse")) else { return };
-    if !has("qemu-io") {
-        return;
-    }
-    create(&rig, "fuse/nbd").ok();
-    rig.on("rename", &["fuse/nbd", "d1", "d2"], &["--name", "tank"]).ok();
-    let server = rig.serve(&["fuse/nbd", "d1", "d2"], &[]);
-    rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok();
+    let Some((mount, server)) = tank_on_a_process(&rig, &[]) else { return };
     server.kill();
     drop(mount);
     let Some(slow) = device_that_is(&rig, &rig.path("slow"), &["--filter=delay", "wdelay=8"]) else {
@@ -338,14 +345,7 @@ fn a_server_that_recovers_for_long_says_so() {
 #[test]
 fn taking_a_hung_device_out_of_service_frees_what_waits_for_it() {
     let rig = Rig::new();
-    let Some(mount) = device_of_a_process(&rig, &rig.path("fuse")) else { return };
-    if !has("qemu-io") {
-        return;
-    }
-    create(&rig, "fuse/nbd").ok();
-    rig.on("rename", &["fuse/nbd", "d1", "d2"], &["--name", "tank"]).ok();
-    let server = rig.serve(&["fuse/nbd", "d1", "d2"], &["--device-timeout", "off"]);
-    rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok();
+    let Some((mount, server)) = tank_on_a_process(&rig, &["--device-timeout", "off"]) else { return };
     let is_told = || {
         let mut status = rig.command(&["status", "tank"]).stdout(Stdio::null()).spawn().unwrap();
         until("the array is told of by its name", || status.try_wait().unwrap().is_some());
