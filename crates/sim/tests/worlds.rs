@@ -45,11 +45,15 @@ fn fresh_seeds() {
 
 /// Worlds that once failed, and why. They guard for as long as they are the same worlds; what was mended has
 /// tests of its own where that could be.
-const FAILED: [(u64, &str); 18] = [
+const FAILED: [(u64, &str); 19] = [
     (86_500_012_277, "a member's place was given away while a shard could not tell that it had given it up"),
     (
         86_800_034_215,
         "a commit was given up where there was none, and the next one for want of requests did not come",
+    ),
+    (
+        87_500_050_446,
+        "the simulator had a member that was whole again fail to read while another one was hurt",
     ),
     (86_500_088_600, "the simulator was at rest with a member given up by one shard in its very last flush"),
     (607_569_775, "a start wrote the newest superblock over the only one of a member that had missed two"),

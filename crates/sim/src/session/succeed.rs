@@ -154,11 +154,13 @@ impl Session<'_> {
         (0..self.fleet.len()).for_each(|at| self.fleet.shard(at).devices().abandon());
     }
 
-    /// Some of the member cannot be read, and a little later can.
+    /// Some of the member cannot be read, and a little later can; unless the member counts as whole again by
+    /// then, and another one may be hurt in its place.
     fn trap_member(&mut self, successor: &mut Successor) {
         let copied = self.fleet.shard_ref(0).devices_ref().state().map_or(0, |pair| pair.copied_bytes);
-        if successor.trap_at.take_if(|at| copied >= *at).is_some() {
-            let dev = successor.succession.dev().get();
+        let dev = successor.succession.dev().get();
+        let is_due = successor.trap_at.take_if(|at| copied >= *at).is_some();
+        if is_due && self.machine.suspects.contains(&dev) {
             let count = u32::try_from(self.machine.rng.clone().fork().within(1, 12)).unwrap_or(1);
             self.machine.say(|| format!("trap: {count} reads of device {dev}"));
             self.machine.world.change().set_trap(Trap::Read { dev, count });
