@@ -1,6 +1,7 @@
 //! A key-value store on an array: the array's volume as the store sees it, the store as its clients see it,
 //! and serving it.
 
+mod beside;
 mod ferry;
 mod kept;
 mod serve;

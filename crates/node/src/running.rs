@@ -9,7 +9,7 @@ mod plant;
 mod room;
 
 pub use plant::{Clients, Manner, Plant};
-pub use room::Room;
+pub use room::{Room, watch_all};
 
 use crate::driver::{Devices, Idle, extend};
 use crate::error::Error;

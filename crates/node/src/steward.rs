@@ -153,6 +153,11 @@ impl Steward {
         }
     }
 
+    /// A store of keys is being opened.
+    pub fn note_opening(&mut self) {
+        self.users.opens_store = true;
+    }
+
     /// How the store of keys is; somebody may ask in this turn.
     pub fn note_store(&mut self, store: StoreStatus) {
         if let Some(trouble) = self.users.note_store(store) {
@@ -289,7 +294,7 @@ impl Steward {
         let read_only = self.operator.is_read_only();
         let (clients, requests) = (Some(self.users.count()), Some(self.users.requests()));
         status.clientele = Clientele { clients, requests, read_only, store: self.users.store };
-        status.notes.extend(self.users.trouble_of_store().map(str::to_owned));
+        status.notes.extend(self.users.notes_of_store().map(str::to_owned));
         status.engine.last_ended = self.reactions.last_ended().cloned();
         self.commits.tell(&mut status.engine.commit, &mut status.engine.last_commit_failed);
         self.physician.drives.iter().for_each(|drives| drives.tell(&mut status));

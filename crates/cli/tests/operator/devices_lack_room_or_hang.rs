@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use crate::common::{Ran, Rig, Server, device, every_scheme, has, until};
+use crate::keys_are_kept::Client;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -339,6 +340,40 @@ fn a_server_that_recovers_for_long_says_so() {
     assert_eq!(rig.status(&["d1"])["state"], "down");
     let server = rig.serve(&["backing", "d1", "d2"], &[]);
     assert!(!rig.qemu_io(&["read -P 1 0 4M"]).ok().out.contains("failed"));
+    server.stop().ok();
+}
+
+/// A store of keys on a device from which little can be read in a second takes long to open. Whoever asks
+/// meanwhile is answered, and a stop ends all in order.
+#[test]
+fn a_store_of_keys_that_is_opened_for_long_does_not_hold_up_its_operator() {
+    let rig = Rig::new();
+    let create = ["create", "--name", "tank", "--scheme", "raid", "--parity", "1", "--file-size", "256MiB"];
+    rig.run(&[&create[..], &["--data", "backing", "d1", "d2"]].concat()).ok();
+    let server = rig.serve_keys(&["backing", "d1", "d2"], &["--create"]);
+    let (mut client, word) = (Client::connect(&rig.path("keys")), "x".repeat(16 << 20));
+    (0..24).for_each(|number| assert_eq!(client.says(&format!("SET key{number} {word}")), "+OK"));
+    drop(client);
+    server.stop().ok();
+    let slow = device_that_is(&rig, &rig.path("slow"), &["--filter=rate", "rate=4M"]);
+    let Some(_slow) = slow else { return };
+    let mut serve = rig.command(&["kv", "serve", "slow/nbd", "d1", "d2", "--resp", "unix:keys"]);
+    let server = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the store is being opened", || {
+        let told = rig.run(&["status", "d1"]);
+        told.out.contains("the store of keys is being opened; its clients are served when that is done")
+    });
+    assert!(rig.on("commit", &["tank"], &[]).ok().err.is_empty(), "it does what it is asked for");
+    rig.on("stop", &["tank"], &[]).ok();
+    let ended = Ran::of(server.wait_with_output().unwrap()).ok();
+    assert!(
+        ended.out.contains("stopped in order; 0 connections") && !ended.out.contains("serving at"),
+        "{ended:?}"
+    );
+    let server = rig.serve_keys(&["backing", "d1", "d2"], &[]);
+    let mut client = Client::connect(&rig.path("keys"));
+    assert_eq!((client.says("GET key23"), client.says("DBSIZE")), (word, ":24".to_owned()));
+    drop(client);
     server.stop().ok();
 }
 

@@ -1,6 +1,7 @@
 //! Serves a store of keys on an assembled array, until it is told to stop: over the Redis protocol, with
 //! the array's control socket beside it.
 
+use super::beside::work_beside;
 use super::{Ferry, KeptKeys};
 use crate::assemble::Assembled;
 use crate::driver::DriverOptions;
@@ -47,7 +48,7 @@ pub struct KeyService {
 /// What is looked at of a volume that should hold nothing.
 const LOOKED_BYTES: usize = 1 << 20;
 /// How long a store may take to stop; it has little to write then.
-const STOP_SECONDS: u64 = 60;
+const STOP: Duration = Duration::from_secs(60);
 
 /// What clients connect to.
 pub struct KeyEndpoints {
@@ -130,9 +131,16 @@ pub fn serve_keys(
     let KeyEndpoints { mut server, uris, reins } = endpoints;
     let (plant, mut steward) = begin(assembled, service, Clients::Here, reins, &uris)?;
     let mut ferry = Ferry::new(plant);
-    let store = match open(&mut ferry, keys) {
-        Ok(store) => store,
-        Err(error) => {
+    steward.note_opening();
+    let volume_bytes = ferry.volume().size_bytes();
+    let work = move |medium: &mut dyn Medium| open(medium, volume_bytes, keys);
+    let store = match work_beside(&mut ferry, &mut steward, STOP, work) {
+        Ok(Some(Ok(store))) => store,
+        Ok(None) => {
+            let child = end(ferry.into_volume(), steward)?;
+            return Ok(KeysServed { summary: Summary::default(), child });
+        }
+        Ok(Some(Err(error))) | Err(error) => {
             end(ferry.into_volume(), steward)?;
             return Err(error);
         }
@@ -154,7 +162,7 @@ pub fn serve_keys(
     let served = steward
         .open(opening, None)
         .and_then(|()| server.run(&mut kept, &mut Household(&mut steward)).map_err(Error::from));
-    let (plant, has_stopped) = kept.stop(Duration::from_secs(STOP_SECONDS));
+    let (plant, has_stopped) = kept.stop(STOP);
     let ended = end(plant, steward);
     let summary = served?;
     let child = ended?;
@@ -162,15 +170,14 @@ pub fn serve_keys(
         log(&format!("{} questions to the store were not answered in time", summary.abandoned));
     }
     if !has_stopped {
-        return Err(NoStore::NotStopped { seconds: STOP_SECONDS }.into());
+        return Err(NoStore::NotStopped { seconds: STOP.as_secs() }.into());
     }
     Ok(KeysServed { summary, child })
 }
 
 /// Opens the store of a volume, or makes one.
-fn open(ferry: &mut Ferry<Plant>, keys: KeyService) -> Result<Store, Error> {
-    let volume_bytes = ferry.volume().size_bytes();
-    let error = match kv::open(ferry, volume_bytes, keys.options) {
+fn open(medium: &mut dyn Medium, volume_bytes: u64, keys: KeyService) -> Result<Store, Error> {
+    let error = match kv::open(medium, volume_bytes, keys.options) {
         Ok(store) => return Ok(store),
         Err(error) => error,
     };
@@ -186,16 +193,16 @@ fn open(ferry: &mut Ferry<Plant>, keys: KeyService) -> Result<Store, Error> {
         return Err(NoStore::of_opening(error).into());
     }
     if keys.making == Making::OnEmpty {
-        look_whether_empty(ferry, volume_bytes)?;
+        look_whether_empty(medium, volume_bytes)?;
     }
     let shape = VolumeShape { volume_bytes, segment_bytes: None };
     let secret = Secret([fresh::number()?, fresh::number()?]);
     let mut uuid = [0; 16];
     uuid[..8].copy_from_slice(&fresh::number()?.to_le_bytes());
     uuid[8..].copy_from_slice(&fresh::number()?.to_le_bytes());
-    kv::create(ferry, &Create { shape, uuid, secret }).map_err(NoStore::NotMade)?;
+    kv::create(medium, &Create { shape, uuid, secret }).map_err(NoStore::NotMade)?;
     log("a new store was made");
-    Ok(kv::open(ferry, volume_bytes, keys.options).map_err(NoStore::of_opening)?)
+    Ok(kv::open(medium, volume_bytes, keys.options).map_err(NoStore::of_opening)?)
 }
 
 /// That there is no store on the volume of an array that runs here.
@@ -209,12 +216,12 @@ pub fn refuse_store(plant: Plant) -> (Plant, Result<(), Error>) {
     (ferry.into_volume(), if holds { Err(NoStore::WouldBeOverwritten.into()) } else { Ok(()) })
 }
 
-fn look_whether_empty(ferry: &mut Ferry<Plant>, volume_bytes: u64) -> Result<(), Error> {
+fn look_whether_empty(medium: &mut dyn Medium, volume_bytes: u64) -> Result<(), Error> {
     let size = usize::try_from(volume_bytes).unwrap_or(usize::MAX);
     let looked_bytes = LOOKED_BYTES.min(size - size % BLOCK_BYTES);
     let buffer = Buffer::new(looked_bytes);
     let request = Request::Read { offset_bytes: 0, buffer };
-    for ended in ferry.carry(vec![Issued { tag: 0, request }]) {
+    for ended in medium.carry(vec![Issued { tag: 0, request }]) {
         ended.result.map_err(|fault| NoStore::NotMade(kv::OpenError::Volume(fault)))?;
         let bytes = ended.buffer.unwrap_or_else(|| Buffer::new(0));
         if let Some(offset_bytes) = bytes.iter().position(|&byte| byte != 0) {

@@ -9,6 +9,9 @@ use std::sync::Arc;
 const ONLY_READS: &str = "the store of keys takes no changes since a write failed (no room, or too many members out of service): \
      stop `kv serve` and start it again";
 
+/// What is said while clients wait.
+const OPENING: &str = "the store of keys is being opened; its clients are served when that is done";
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct Users {
@@ -18,6 +21,8 @@ pub(super) struct Users {
     pub elsewhere: Option<Arc<Census>>,
     /// What they ask for, of each thread that serves them.
     pub meters: Vec<Arc<Meter>>,
+    /// A store of keys is being opened.
+    pub opens_store: bool,
     /// The store of keys, as it was when it was last asked.
     pub store: Option<StoreStatus>,
 }
@@ -36,13 +41,19 @@ impl Users {
     /// How the store of keys is; what there is to say of it that was not so before.
     pub fn note_store(&mut self, store: StoreStatus) -> Option<&'static str> {
         let before = self.trouble_of_store();
-        self.store = Some(store);
+        (self.opens_store, self.store) = (false, Some(store));
         self.trouble_of_store().filter(|_| before.is_none())
     }
 
     /// What is wrong with the store of keys.
-    pub fn trouble_of_store(&self) -> Option<&'static str> {
+    fn trouble_of_store(&self) -> Option<&'static str> {
         self.store.is_some_and(|store| store.only_reads).then_some(ONLY_READS)
+    }
+
+    /// What there is to say of the store of keys.
+    pub fn notes_of_store(&self) -> impl Iterator<Item = &'static str> {
+        let opening = self.opens_store.then_some(OPENING);
+        opening.into_iter().chain(self.trouble_of_store())
     }
 
     /// The volume has another size: those who serve clients on other threads look.
