@@ -6,6 +6,7 @@
 //!
 //! [`Engine::in_flight`]: array::Engine::in_flight
 
+mod errand;
 mod growing;
 mod names;
 mod returning;
@@ -16,6 +17,7 @@ mod successors;
 pub use shared::{SharedSpare, with_shared_members};
 
 use crate::checks::{Caution, Consent, Manner, View, same_file};
+use crate::driver::Devices;
 use crate::error::Error;
 use crate::event::{Event, work_name};
 use crate::open::open_options;
@@ -26,6 +28,7 @@ use crate::watch::{Watch, describe_finding};
 use array::{Engine, HoldUp, MaintenanceReport, NotBack, ReplaceStep, Replacing, WorkKind, WorkOrigin};
 use block::{DevIndex, DeviceSet, META_BYTES};
 use device::{Access, Identity, Members, Membership as _, OpenError};
+use errand::Errand;
 use format::{MemberState, Superblock};
 use growing::Growing;
 use serde::{Deserialize, Serialize};
@@ -58,6 +61,14 @@ struct Pending {
     lock: Option<Members>,
     /// It is in its place, if not in service yet in every shard.
     is_installed: bool,
+    /// What it has to do before anything else is done.
+    errand: Option<Errand>,
+}
+
+impl Pending {
+    fn new(replacing: Replacing, path: PathBuf, lock: Option<Members>) -> Self {
+        Self { replacing, path, lock, is_installed: false, errand: None }
+    }
 }
 
 /// What shards report of a work that all of them do, until the last one has ended it.
@@ -258,7 +269,7 @@ impl Operator {
         })?;
         let lock = self.lock_replacement(running, path)?;
         running.fail_device(dev);
-        self.pending.push(Pending { replacing, path: path.to_owned(), lock, is_installed: false });
+        self.pending.push(Pending::new(replacing, path.to_owned(), lock));
         Ok(false)
     }
 
@@ -301,7 +312,7 @@ impl Operator {
         Self::check_is_in_use(running, &view, dev, &path)?;
         // What other shards work on is locked.
         let lock = if running.is_in_service(dev) { None } else { self.lock_replacement(running, &path)? };
-        self.pending.push(Pending { replacing, path, lock, is_installed: false });
+        self.pending.push(Pending::new(replacing, path, lock));
         Ok(())
     }
 
@@ -588,7 +599,14 @@ fn take_back(running: &mut Running, shard: usize, serial: u32, pending: &Pending
 /// Takes the steps of a replacement that can be taken now; the last one looked at.
 fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Error> {
     let dev = pending.replacing.dev();
+    let device_timeout_ns = running.lead().options().device_timeout_ns;
     loop {
+        if pending.errand.as_ref().is_some_and(|errand| !errand.is_over(device_timeout_ns)) {
+            return Ok(ReplaceStep::Wait);
+        }
+        if let Some(errand) = pending.errand.take() {
+            errand.end(&pending.path)?;
+        }
         let step = pending.replacing.next(&running.seats(dev));
         match step {
             ReplaceStep::Wait | ReplaceStep::Done => return Ok(step),
@@ -604,10 +622,16 @@ fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Er
                 install_device(running, pending)?;
                 pending.is_installed = true;
             }
-            ReplaceStep::Wipe { shard } => wipe_slice(running, shard, pending)?,
+            ReplaceStep::Wipe { shard } => {
+                let (config, members) =
+                    (running.engine(shard).store().config, running.open_members().share());
+                let forget = move |devices: &mut Devices| array::forget(devices, dev, &config);
+                pending.errand = Some(Errand::begin(members, dev, &config, forget)?);
+            }
             ReplaceStep::Flush => {
-                let flushed = running.with_devices(0, move |devices| devices.flush_now(dev))?;
-                flushed.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?;
+                let (config, members) = (running.lead().store().config, running.open_members().share());
+                let flush = move |devices: &mut Devices| devices.flush_now(dev);
+                pending.errand = Some(Errand::begin(members, dev, &config, flush)?);
             }
             ReplaceStep::Rebuild { shard, serial } if pending.replacing.is_back() => {
                 take_back(running, shard, serial, pending)?;
@@ -643,11 +667,4 @@ fn install_device(running: &mut Running, pending: &mut Pending) -> Result<(), Er
         opened = installed?;
     }
     Ok(())
-}
-
-/// It forgets what it was in a shard's slice.
-fn wipe_slice(running: &mut Running, shard: usize, pending: &Pending) -> Result<(), Error> {
-    let (dev, config) = (pending.replacing.dev(), running.engine(shard).store().config);
-    let wiped = running.with_devices(shard, move |devices| array::forget(devices, dev, &config))?;
-    Ok(wiped.map_err(|fault| Refusal::Fault { path: pending.path.clone(), fault })?)
 }

@@ -313,6 +313,17 @@ pub enum Refusal {
         /// How it answers.
         fault: IoFault,
     },
+    /// It does not answer.
+    #[error(
+        "{}: its device does not answer: what has to be written to it before it can be a member was not written within {seconds} s",
+        path.display()
+    )]
+    Silent {
+        /// The device.
+        path: PathBuf,
+        /// How long it had.
+        seconds: u64,
+    },
     /// It did not become what a member is.
     #[error("{}: {fault}", path.display())]
     Copy {

@@ -343,6 +343,42 @@ fn a_server_that_recovers_for_long_says_so() {
     server.stop().ok();
 }
 
+/// Clients and operators do not wait for a spare that has to forget what it was, and does not answer.
+#[test]
+fn a_spare_that_hangs_when_it_is_called_holds_up_nobody() {
+    let rig = Rig::new();
+    rig.run(&[
+        "create",
+        "--scheme",
+        "raid",
+        "--parity",
+        "1",
+        "--file-size",
+        "32MiB",
+        "--data",
+        "d0",
+        "d1",
+        "d2",
+    ])
+    .ok();
+    let Some(mount) = device_of_a_process(&rig, &rig.path("fuse")) else { return };
+    let server = rig.serve(&["d0", "d1", "d2"], &[]);
+    rig.on("add", &["d1"], &["--spare", "fuse/nbd"]).ok();
+    assert!(!rig.qemu_io(&["write -P 1 0 4M", "flush"]).ok().out.contains("failed"));
+    signal(&mount.servers[0], "STOP");
+    rig.on("fail", &["d1"], &["--device", "data0", "--yes"]).ok();
+    // Not those of later: the spare is called soon.
+    until("it is called", || rig.status(&["d1"])["devices"].as_array().unwrap().len() == 3);
+    let ran = rig.qemu_io(&["write -P 2 1M 1M", "flush", "read -P 1 0 1M", "read -P 2 1M 1M"]).ok();
+    assert!(!ran.out.contains("failed"), "{ran:?}");
+    assert_eq!(device(&rig.status(&["d1"]), "data0")["state"], "failed");
+    signal(&mount.servers[0], "CONT");
+    until("it has taken the place", || rig.status(&["d1"])["state"] == "healthy");
+    let ran = rig.qemu_io(&["read -P 1 0 1M", "read -P 2 1M 1M"]).ok();
+    assert!(!ran.out.contains("failed"), "{ran:?}");
+    server.stop().ok();
+}
+
 /// A store of keys on a device from which little can be read in a second takes long to open. Whoever asks
 /// meanwhile is answered, and a stop ends all in order.
 #[test]

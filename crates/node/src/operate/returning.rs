@@ -35,8 +35,7 @@ impl Operator {
     ) -> Result<(), Error> {
         let replacing: Replacing = running.returning(dev);
         Self::check_is_in_use(running, &self.view(running), dev, path)?;
-        let path = path.to_owned();
-        self.pending.push(Pending { replacing, path, lock: None, is_installed: false });
+        self.pending.push(Pending::new(replacing, path.to_owned(), None));
         Ok(())
     }
 

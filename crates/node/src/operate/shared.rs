@@ -198,7 +198,7 @@ impl Operator {
             let Ok(replacing) = running.replacing(dev) else { continue };
             match self.shared.call(dev, view.place_bytes(dev)) {
                 Some((path, lock)) => {
-                    self.pending.push(Pending { replacing, path, lock: Some(lock), is_installed: false });
+                    self.pending.push(Pending::new(replacing, path, Some(lock)));
                 }
                 None => self.shared.is_wanted = true,
             }

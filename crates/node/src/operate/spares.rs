@@ -143,7 +143,7 @@ impl Operator {
                 let Ok(replacing) = running.replacing(dev) else { continue };
                 let HeldSpare { spare, lock } = self.spares.remove(at);
                 let lock = Some(lock);
-                self.pending.push(Pending { replacing, path: spare.path, lock, is_installed: false });
+                self.pending.push(Pending::new(replacing, spare.path, lock));
             }
         }
     }

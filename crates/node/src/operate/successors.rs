@@ -99,7 +99,7 @@ impl Operator {
                 Ok(Outcome::MemberLeft) => match running.replacing(dev) {
                     Ok(replacing) => {
                         let lock = Some(one.into_lock());
-                        self.pending.push(Pending { replacing, path, lock, is_installed: false });
+                        self.pending.push(Pending::new(replacing, path, lock));
                     }
                     Err(_) => {
                         let why = "it went out of service meanwhile".to_owned();
