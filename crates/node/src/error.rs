@@ -81,6 +81,14 @@ pub enum Error {
     /// The system refuses something.
     #[error(transparent)]
     System(#[from] io::Error),
+    /// A device that is looked at does not answer.
+    #[error("{}: has not answered for {seconds} s, and is not waited for any longer", path.display())]
+    Silent {
+        /// Which.
+        path: PathBuf,
+        /// How long.
+        seconds: u64,
+    },
     /// A device cannot be opened or made.
     #[error(transparent)]
     Device(#[from] OpenError),

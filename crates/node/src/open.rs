@@ -15,6 +15,7 @@ use format::{
 };
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::FileExt;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -31,6 +32,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 const LOCK_RETRY: Duration = Duration::from_millis(10);
 /// A device that has not answered for so long is named.
 const LATE: Duration = Duration::from_secs(10);
+/// After so long it counts as one that cannot be read.
+const GIVEN_UP: Duration = Duration::from_secs(30);
 
 /// What is known of one path.
 #[derive(Debug)]
@@ -116,24 +119,32 @@ impl Candidate {
     }
 }
 
-/// Reads what a path holds, without a lock and without changing it. A device that hangs is waited for, and
-/// named meanwhile.
+/// Reads what a path holds, without a lock and without changing it. A device that hangs is named, and waited
+/// for no longer than a request to a member would be.
 pub fn look_at(path: &Path) -> Result<Candidate, Error> {
-    let (over, ended) = mpsc::channel::<()>();
-    thread::scope(|scope| {
-        // Without a thread it is waited for all the same.
-        let _ = thread::Builder::new().spawn_scoped(scope, move || {
-            if ended.recv_timeout(LATE) == Err(RecvTimeoutError::Timeout) {
-                let (path, seconds) = (path.display(), LATE.as_secs());
-                output::warn(format_args!(
-                    "elastripe: {path}: has not answered for {seconds} s, and is waited for still"
-                ));
-            }
-        });
-        let found = look(path);
-        drop(over);
-        found
-    })
+    let (tell, told) = mpsc::channel();
+    let own = path.to_owned();
+    // Who looks may do so for ever, and nobody hears of it.
+    let looker = thread::Builder::new().name("look".into()).spawn(move || tell.send(look(&own)));
+    // Without a thread it is waited for as long as it takes.
+    let Ok(looker) = looker else { return look(path) };
+    let mut found = told.recv_timeout(LATE);
+    if matches!(found, Err(RecvTimeoutError::Timeout)) {
+        let (path, seconds) = (path.display(), LATE.as_secs());
+        output::warn(format_args!(
+            "elastripe: {path}: has not answered for {seconds} s, and is waited for still"
+        ));
+        found = told.recv_timeout(GIVEN_UP - LATE);
+    }
+    match found {
+        Ok(found) => found,
+        Err(RecvTimeoutError::Timeout) => {
+            Err(Error::Silent { path: path.to_owned(), seconds: GIVEN_UP.as_secs() })
+        }
+        Err(RecvTimeoutError::Disconnected) => {
+            resume_unwind(looker.join().expect_err("whoever does not tell what he found has panicked"))
+        }
+    }
 }
 
 fn look(path: &Path) -> Result<Candidate, Error> {

@@ -120,10 +120,10 @@ impl Sight {
     }
 }
 
-/// Whether a path that could not be taken for a member may be one: its superblocks are damaged, or it could
-/// not be read. A drive without a medium holds nothing.
+/// Whether a path that could not be taken for a member may be one: its superblocks are damaged, it could not
+/// be read, or does not answer. A drive without a medium holds nothing.
 pub fn may_be_member(failure: &Error) -> bool {
-    if let Error::NoMember(NoMember::Damaged { .. }) = failure {
+    if let Error::NoMember(NoMember::Damaged { .. }) | Error::Silent { .. } = failure {
         return true;
     }
     let (Error::Device(OpenError::Io { source, .. }) | Error::At { source, .. }) = failure else {

@@ -343,6 +343,23 @@ fn a_server_that_recovers_for_long_says_so() {
     server.stop().ok();
 }
 
+/// A device that does not answer at a start counts as one that cannot be read.
+#[test]
+fn a_start_does_not_wait_for_ever_for_a_device_that_hangs() {
+    let rig = Rig::new();
+    let Some((mount, server)) = tank_on_a_process(&rig, &[]) else { return };
+    server.stop().ok();
+    signal(&mount.servers[0], "STOP");
+    let server = rig.serve(&["--array", "tank", "fuse/nbd", "d1", "d2"], &["--degraded"]);
+    assert_eq!(rig.status(&["d1"])["state"], "degraded");
+    assert!(!rig.qemu_io(&["read -P 1 0 4M"]).ok().out.contains("failed"));
+    server.signal("TERM");
+    // The kernel may keep the process until the device answers.
+    signal(&mount.servers[0], "CONT");
+    let ended = server.wait().ok();
+    assert!(ended.err.contains("fuse/nbd: has not answered for 30 s, and is not waited for"), "{ended:?}");
+}
+
 /// Clients and operators do not wait for a spare that has to forget what it was, and does not answer.
 #[test]
 fn a_spare_that_hangs_when_it_is_called_holds_up_nobody() {
