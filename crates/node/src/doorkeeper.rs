@@ -4,7 +4,7 @@
 
 use crate::control::{LINE_BYTES_MAX, Reply, Request};
 use crate::error::Error;
-use crate::logbook::log;
+use crate::logbook::{self, log};
 use crate::notify::notify;
 use crate::recovering::Recovering;
 use crate::registry::ControlSocket;
@@ -36,6 +36,7 @@ fn give_up(why: &str, array: &str) {
         "{why}: the start is given up while array {array} is recovered; the next start recovers it"
     ));
     notify("STOPPING=1\nSTATUS=the start is given up");
+    logbook::finish();
     // It ends this process, or says that there is no such signal.
     let _ = emulate_default_handler(SIGTERM);
 }

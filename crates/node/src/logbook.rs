@@ -1,11 +1,21 @@
 //! The log of a server: lines on standard error, with the time and how bad it is where nobody else adds them.
+//!
+//! Whoever should read them may not: a terminal that is held, a pipe that nobody empties. So a thread of its
+//! own writes them, and the array goes on. What finds no room any more is counted.
+
+mod scribe;
 
 use crate::output;
 use crate::units::show_moment;
+use scribe::Scribe;
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long the last lines have to be written.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// How bad it is.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,8 +66,15 @@ const JOURNAL: u8 = 2;
 
 static STYLE: AtomicU8 = AtomicU8::new(PLAIN);
 
-/// How lines look from now on.
-pub fn begin(time: LogTime) {
+/// Who writes the lines of a server.
+static SCRIBE: OnceLock<Arc<Scribe>> = OnceLock::new();
+
+/// The log of a server, until this is dropped.
+#[must_use = "its last lines are written when it is dropped"]
+pub struct Logbook(());
+
+/// Begins the log of a server, whose lines look so. It is written on a thread of its own.
+pub fn begin(time: LogTime) -> Logbook {
     let style = match time {
         LogTime::Always => TIMED,
         LogTime::Never => PLAIN,
@@ -66,6 +83,24 @@ pub fn begin(time: LogTime) {
         LogTime::Auto => TIMED,
     };
     STYLE.store(style, Ordering::Relaxed);
+    if let Some(scribe) = Scribe::start(|line| output::warn(line)) {
+        // There is one log of one server.
+        let _ = SCRIBE.set(scribe);
+    }
+    Logbook(())
+}
+
+impl Drop for Logbook {
+    fn drop(&mut self) {
+        finish();
+    }
+}
+
+/// Waits until everything is written, unless nobody reads it.
+pub fn finish() {
+    if let Some(scribe) = SCRIBE.get() {
+        scribe.finish(LAST_LINES);
+    }
 }
 
 /// A line of the log.
@@ -75,13 +110,17 @@ pub fn log(line: &str) {
 
 /// Adds a line that is so bad.
 pub fn log_as(level: Level, line: &str) {
-    match STYLE.load(Ordering::Relaxed) {
+    let line = match STYLE.load(Ordering::Relaxed) {
         TIMED => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-            output::warn(format_args!("elastripe: {} {}: {line}", show_moment(now_ms), level.name()));
+            format!("elastripe: {} {}: {line}", show_moment(now_ms), level.name())
         }
-        JOURNAL => output::warn(format_args!("{}elastripe: {line}", level.prefix())),
-        _ => output::warn(format_args!("elastripe: {line}")),
+        JOURNAL => format!("{}elastripe: {line}", level.prefix()),
+        _ => format!("elastripe: {line}"),
+    };
+    match SCRIBE.get() {
+        Some(scribe) => scribe.put(line),
+        None => output::warn(line),
     }
 }

@@ -211,7 +211,7 @@ fn parse_idle_timeout(text: &str) -> Result<Option<Duration>, String> {
 
 fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let whole = &arguments.whole;
-    logbook::begin(whole.log_time.into());
+    let _log = logbook::begin(whole.log_time.into());
     open_files::raise();
     let incomplete = if whole.degraded { Incomplete::Accept } else { Incomplete::Refuse };
     let guard = arguments.guards.guard(&arguments.resp, &[])?;

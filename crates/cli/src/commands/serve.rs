@@ -426,7 +426,7 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failure> {
-    logbook::begin(arguments.whole.log_time.into());
+    let _log = logbook::begin(arguments.whole.log_time.into());
     open_files::raise();
     let paths = if arguments.scan || arguments.array.is_some() {
         members_of(&arguments.paths, arguments.array.as_deref())?

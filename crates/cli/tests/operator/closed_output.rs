@@ -1,10 +1,12 @@
 //! What is printed into a pipe that nobody reads any more, as by `elastripe trace info FILE | head -1`, or
-//! onto a full disk.
+//! onto a full disk; and into one that is full.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::Rig;
+use crate::common::{MEMBERS, Rig, until};
+use rustix::pipe::fcntl_setpipe_size;
 use std::fs::File;
-use std::process::Stdio;
+use std::io::Read;
+use std::process::{Command, Stdio};
 
 const TRACE: &str = "ts_us,dev,op,offset,len\n0,0,W,0,4096\n10,0,W,8192,4096\n20,0,R,0,4096\n";
 
@@ -73,4 +75,27 @@ fn a_full_disk_is_a_failure() {
             "{args:?}: {said}"
         );
     }
+}
+
+/// A terminal that is held, or a pipe that nobody empties, holds up whoever writes into it; not the array
+/// whose log that is.
+#[test]
+fn a_log_that_nobody_reads_holds_up_nobody() {
+    let rig = Rig::with_array();
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    fcntl_setpipe_size(&writer, 4096).unwrap();
+    let mut serve = rig.command(&[&["serve", "--nbd", "unix:nbd"][..], &MEMBERS].concat());
+    let mut server = serve.stdout(Stdio::null()).stderr(writer).spawn().unwrap();
+    drop(serve);
+    until("it serves", || rig.path("nbd").exists());
+    let pid = server.id().to_string();
+    for _ in 0..100 {
+        assert!(Command::new("kill").args(["-s", "USR1", &pid]).status().unwrap().success());
+        assert_eq!(rig.status(&["d0"])["state"], "healthy");
+    }
+    rig.on("stop", &["d0"], &[]).ok();
+    assert!(server.wait().unwrap().success());
+    let mut said = String::new();
+    reader.read_to_string(&mut said).unwrap();
+    assert!(said.contains("SIGUSR1 means nothing here") && said.len() <= 8192, "{said}");
 }
