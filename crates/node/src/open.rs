@@ -124,8 +124,10 @@ impl Candidate {
 pub fn look_at(path: &Path) -> Result<Candidate, Error> {
     let (tell, told) = mpsc::channel();
     let own = path.to_owned();
-    // Who looks may do so for ever, and nobody hears of it.
-    let looker = thread::Builder::new().name("look".into()).spawn(move || tell.send(look(&own)));
+    let looker = thread::Builder::new().name("look".into()).spawn(move || {
+        // Nobody may be left to be told.
+        let _ = tell.send(look(&own));
+    });
     // Without a thread it is waited for as long as it takes.
     let Ok(looker) = looker else { return look(path) };
     let mut found = told.recv_timeout(LATE);
