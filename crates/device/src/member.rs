@@ -90,6 +90,11 @@ impl Member {
         &self.path
     }
 
+    /// Which device it is, as when it was opened.
+    pub fn identity(&self) -> Identity {
+        self.identity
+    }
+
     /// File or block device.
     pub fn kind(&self) -> Kind {
         self.kind

@@ -21,7 +21,7 @@ use array::{
 };
 use block::{DevIndex, Interleave};
 use crew::Crew;
-use device::{DeviceCounters, Member, Members, Membership as _, Whereabouts};
+use device::{DeviceCounters, Member, Members, Membership as _};
 use format::{ArrayConfig, MemberState};
 use front::{Bell, Done, Size, Volume as _};
 use hand::awake;
@@ -204,10 +204,9 @@ impl Running {
         }
     }
 
-    /// Whether the path of a member's device still leads to it, whichever shards have it open.
-    pub fn whereabouts(&self, dev: DevIndex) -> Whereabouts {
-        let has_it = (0..self.shard_count()).find(|&shard| self.has_open(shard, dev));
-        has_it.map_or(Whereabouts::Here, |shard| self.members_of(shard).whereabouts(dev))
+    /// A member's device, whichever shards have it open.
+    pub fn open_device(&self, dev: DevIndex) -> Option<Member> {
+        (0..self.shard_count()).find_map(|shard| self.members_of(shard).get(dev).cloned())
     }
 
     /// Whether a shard has a member's device open.

@@ -7,19 +7,25 @@ use crate::running::Running;
 use crate::units::{show_count, show_time};
 use array::{Finding, MemberErrors};
 use block::DevIndex;
-use device::Whereabouts;
+use device::{Identity, Member, Whereabouts};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread::{Builder, JoinHandle};
 
 /// The log is told of errors at most this often,
 const ERRORS_NS: u64 = 60_000_000_000;
 /// and this long after the first one: repairs come a little later, and so do further errors.
 const SETTLE_NS: u64 = 1_000_000_000;
+/// How often it is asked whether somebody has seen where the paths lead.
+const LOOKER_NS: u64 = 20_000_000;
 
 /// See the module's documentation.
 #[derive(Default)]
 pub struct Watch {
     /// Rounds over the metadata that had begun when the paths were last looked at.
     rounds: u64,
+    /// Who looks at them: that may hang.
+    looker: Option<JoinHandle<Vec<Found>>>,
     /// Errors of each member that the log knows of.
     told: Option<Vec<u64>>,
     /// When the log may be told again.
@@ -35,11 +41,17 @@ impl Watch {
     pub fn look(&mut self, running: &mut Running, events: &mut Vec<Event>) -> Vec<DevIndex> {
         let mut lost = Vec::new();
         let begun = running.engines().map(|engine| engine.patrol_rounds().0).sum();
-        if std::mem::replace(&mut self.rounds, begun) == begun {
-            return lost;
+        // Whoever hangs is not sent again.
+        if std::mem::replace(&mut self.rounds, begun) != begun && self.looker.is_none() {
+            self.looker = send_looker(running);
         }
-        for dev in running.members() {
-            let why = match running.whereabouts(dev) {
+        let Some(looker) = self.looker.take_if(|looker| looker.is_finished()) else { return lost };
+        for (dev, device, whereabouts) in looker.join().unwrap_or_else(|panic| resume_unwind(panic)) {
+            // Another one may have come meanwhile.
+            if running.open_device(dev).is_none_or(|now| now.identity() != device) {
+                continue;
+            }
+            let why = match whereabouts {
                 Whereabouts::Here => continue,
                 Whereabouts::Deleted => "was deleted: what is written to it is gone when the server stops",
                 Whereabouts::Elsewhere => {
@@ -95,8 +107,22 @@ impl Watch {
 
     /// In how many nanoseconds after the last look the next one is due.
     pub fn due_in_ns(&self) -> Option<u64> {
-        self.due_in_ns
+        let looks = self.looker.as_ref().map(|_| LOOKER_NS);
+        self.due_in_ns.into_iter().chain(looks).min()
     }
+}
+
+/// A member, the device that it was, and what has become of its path.
+type Found = (DevIndex, Identity, Whereabouts);
+
+/// Has a thread look where the paths of the members in service lead.
+fn send_looker(running: &Running) -> Option<JoinHandle<Vec<Found>>> {
+    let in_service = running.members().filter(|&dev| running.is_in_service(dev));
+    let devices: Vec<_> = in_service.filter_map(|dev| Some((dev, running.open_device(dev)?))).collect();
+    let look = |(dev, device): (DevIndex, Member)| (dev, device.identity(), device.whereabouts());
+    let work = move || devices.into_iter().map(look).collect();
+    // Without a thread the next round may find one.
+    Builder::new().name("paths".into()).spawn(work).ok()
 }
 
 /// `since 2026-11-22 01:58:09 UTC`.

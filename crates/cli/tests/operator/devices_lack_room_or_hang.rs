@@ -343,6 +343,28 @@ fn a_server_that_recovers_for_long_says_so() {
     server.stop().ok();
 }
 
+/// Where the path of a member leads is looked at in each round over the metadata. Its file system may hang.
+#[test]
+fn a_file_system_that_hangs_holds_up_nobody_who_looks_where_paths_lead() {
+    let rig = Rig::new();
+    let Some((mount, server)) = tank_on_a_process(&rig, &["--device-timeout", "off"]) else { return };
+    // What the kernel knows of the file is good for a second.
+    std::thread::sleep(Duration::from_millis(1500));
+    signal(&mount.servers[1], "STOP");
+    let mut scrub = rig.command(&["scrub", "d1", "--wait"]).stdout(Stdio::null()).spawn().unwrap();
+    until("a request is old", || {
+        device(&rig.status(&["d1"]), "data0")["oldest_request_ms"].as_u64().unwrap() > 300
+    });
+    assert!(scrub.try_wait().unwrap().is_none(), "the scrub waits for the device");
+    rig.on("fail", &["d1"], &["--device", "data0", "--yes"]).ok();
+    until("the scrub goes on", || scrub.try_wait().unwrap().is_some());
+    let read = rig.qemu_io(&["read -P 1 0 4M"]).ok();
+    assert!(!read.out.contains("failed"), "{read:?}");
+    server.signal("TERM");
+    signal(&mount.servers[1], "CONT");
+    server.wait().ok();
+}
+
 /// A device that does not answer at a start counts as one that cannot be read.
 #[test]
 fn a_start_does_not_wait_for_ever_for_a_device_that_hangs() {

@@ -17,7 +17,8 @@ pub enum Whereabouts {
 }
 
 impl Member {
-    fn whereabouts(&self) -> Whereabouts {
+    /// What has become of its path. That may hang where it lies on a file system that hangs.
+    pub fn whereabouts(&self) -> Whereabouts {
         let Ok(own) = self.file().metadata() else { return Whereabouts::Here };
         if self.kind == Kind::File && own.nlink() == 0 {
             return Whereabouts::Deleted;
