@@ -83,7 +83,9 @@ pub fn begin(time: LogTime) -> Logbook {
         LogTime::Auto => TIMED,
     };
     STYLE.store(style, Ordering::Relaxed);
-    if let Some(scribe) = Scribe::start(|line| output::warn(line)) {
+    let lost =
+        |count| styled(Level::Warning, &format!("{count} lines of the log are lost here, as nobody read it"));
+    if let Some(scribe) = Scribe::start(|line| output::warn(line), lost) {
         // There is one log of one server.
         let _ = SCRIBE.set(scribe);
     }
@@ -110,7 +112,15 @@ pub fn log(line: &str) {
 
 /// Adds a line that is so bad.
 pub fn log_as(level: Level, line: &str) {
-    let line = match STYLE.load(Ordering::Relaxed) {
+    let line = styled(level, line);
+    match SCRIBE.get() {
+        Some(scribe) => scribe.put(line),
+        None => output::warn(line),
+    }
+}
+
+fn styled(level: Level, line: &str) -> String {
+    match STYLE.load(Ordering::Relaxed) {
         TIMED => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let now_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
@@ -118,9 +128,5 @@ pub fn log_as(level: Level, line: &str) {
         }
         JOURNAL => format!("{}elastripe: {line}", level.prefix()),
         _ => format!("elastripe: {line}"),
-    };
-    match SCRIBE.get() {
-        Some(scribe) => scribe.put(line),
-        None => output::warn(line),
     }
 }

@@ -47,7 +47,7 @@ impl Drop for Remote {
 }
 
 /// What the other thread asks for, on this side.
-struct Errand {
+struct Asks {
     requests: Receiver<Vec<Issued>>,
     ends: Sender<Vec<Ended>>,
     /// How many requests it waits for, if it does.
@@ -55,7 +55,7 @@ struct Errand {
     ended: Vec<Ended>,
 }
 
-impl Errand {
+impl Asks {
     /// Carries out what is asked for; whether more may come.
     fn carry<V: Volume>(&mut self, ferry: &mut Ferry<V>) -> bool {
         loop {
@@ -94,11 +94,11 @@ pub(super) fn work_beside<V: Volume, R: Send + 'static>(
     let mut remote = Remote { requests: Some(to_here), ended, bell: bell.clone() };
     let worker = thread::Builder::new().name("opening".into()).spawn(move || work(&mut remote));
     let worker = worker?;
-    let mut errand = Errand { requests, ends, awaited: None, ended: Vec::new() };
-    if attend(ferry, hooks, &mut errand, &bell)? == Course::Done {
+    let mut asks = Asks { requests, ends, awaited: None, ended: Vec::new() };
+    if attend(ferry, hooks, &mut asks, &bell)? == Course::Done {
         return worker.join().map(Some).or_else(|panic| resume_unwind(panic));
     }
-    drop(errand);
+    drop(asks);
     let (until, mut nobody) = (Instant::now() + patience, Vec::new());
     while ferry.orders_open() > 0 && Instant::now() < until {
         ferry.drive(&mut nobody);
@@ -117,14 +117,14 @@ enum Course {
 fn attend<V: Volume, H: Hooks<V>>(
     ferry: &mut Ferry<V>,
     hooks: &mut H,
-    errand: &mut Errand,
+    asks: &mut Asks,
     bell: &Bell,
 ) -> io::Result<Course> {
     let wake = watch_all(ferry.volume().wake_fd().into_iter().chain([bell.as_fd()]))?;
     let mut watch = Watch::<Listening>::new(Vec::new(), Some(wake.as_fd()))?;
     let mut flow = Flow::Rewatch;
     loop {
-        if !errand.carry(ferry) {
+        if !asks.carry(ferry) {
             return Ok(Course::Done);
         }
         if flow == Flow::Continue {
@@ -143,7 +143,7 @@ fn attend<V: Volume, H: Hooks<V>>(
         }
         bell.doze();
         // What was asked for just before is seen by this look, and what comes after it rings.
-        if !errand.carry(ferry) {
+        if !asks.carry(ferry) {
             return Ok(Course::Done);
         }
         let due = [watch.until_tick_ns(false), ferry.idle_for(), hooks.idle_for()];

@@ -17,16 +17,21 @@ struct Desk {
 }
 
 /// See the module's documentation.
-#[derive(Default)]
 pub(super) struct Scribe {
     desk: Mutex<Desk>,
     changed: Condvar,
+    /// What is said of lines that found no room, whose number is given.
+    describe_lost: fn(u64) -> String,
 }
 
 impl Scribe {
     /// Has lines written by `write`; `None` if the system has no thread for that.
-    pub fn start(write: impl Fn(&str) + Send + 'static) -> Option<Arc<Self>> {
-        let scribe = Arc::new(Self::default());
+    pub fn start(
+        write: impl Fn(&str) + Send + 'static,
+        describe_lost: fn(u64) -> String,
+    ) -> Option<Arc<Self>> {
+        let (desk, changed) = (Mutex::default(), Condvar::new());
+        let scribe = Arc::new(Self { desk, changed, describe_lost });
         let own = Arc::clone(&scribe);
         let thread = Builder::new().name("log".into()).spawn(move || own.write_all(write));
         thread.is_ok().then_some(scribe)
@@ -41,7 +46,7 @@ impl Scribe {
         }
         if desk.lost > 0 {
             let lost = std::mem::take(&mut desk.lost);
-            desk.lines.push_back(format!("elastripe: {lost} lines of the log are lost, as nobody read it"));
+            desk.lines.push_back((self.describe_lost)(lost));
         }
         desk.lines.push_back(line);
         self.changed.notify_all();
@@ -84,12 +89,12 @@ mod tests {
     fn lines_come_in_order_and_who_does_not_read_loses_the_last_ones() {
         let (reads, read) = channel::<()>();
         let (writes, written) = channel();
-        let scribe = Scribe::start(move |line| {
+        let write = move |line: &str| {
             if read.recv().is_ok() {
                 writes.send(line.to_owned()).unwrap();
             }
-        });
-        let scribe = scribe.unwrap();
+        };
+        let scribe = Scribe::start(write, |lost| format!("{lost} lost")).unwrap();
         scribe.put("0".to_owned());
         while !scribe.desk().is_writing {
             std::thread::yield_now();
@@ -103,6 +108,6 @@ mod tests {
         (0..2).for_each(|_| reads.send(()).unwrap());
         scribe.finish(Duration::from_secs(60));
         let found: Vec<String> = written.try_iter().collect();
-        assert_eq!(found, ["elastripe: 7 lines of the log are lost, as nobody read it", "next"]);
+        assert_eq!(found, ["7 lost", "next"]);
     }
 }
