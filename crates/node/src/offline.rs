@@ -99,7 +99,8 @@ impl Offline {
             } else if let Some((name, copying)) = self.operator.copying(&self.running) {
                 show(Step::Copy(&name, &copying));
             }
-            let idle_ns = self.running.idle_for().unwrap_or(WAIT_NS).min(WAIT_NS);
+            let due_ns = [self.running.idle_for(), self.operator.waits_ns()];
+            let idle_ns = due_ns.into_iter().flatten().fold(WAIT_NS, u64::min);
             if idle_ns > 0 {
                 self.running.sleep(idle_ns)?;
             }

@@ -2,7 +2,7 @@
 //! order.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{Rig, has, qemu_script};
+use crate::common::{Rig, device, has, qemu_script, until};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
@@ -34,6 +34,11 @@ fn degraded() -> Rig {
 
 /// Runs a command, and signals it as soon as it runs the array. Its exit code.
 fn interrupt(rig: &Rig, args: &[&str], signal: &str) -> i32 {
+    interrupt_when(rig, args, signal, || true)
+}
+
+/// The same when that is so, too.
+fn interrupt_when(rig: &Rig, args: &[&str], signal: &str, is: impl FnMut() -> bool) -> i32 {
     // Whoever runs the tests may ignore some of them, as nohup does.
     let command = rig.command(args);
     let mut child = Command::new("env")
@@ -52,6 +57,7 @@ fn interrupt(rig: &Rig, args: &[&str], signal: &str) -> i32 {
         line.clear();
         assert!(err.read_line(&mut line).unwrap() > 0, "{args:?} ended early");
     }
+    until("it has come so far", is);
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
     std::io::copy(&mut err, &mut std::io::sink()).unwrap();
@@ -95,9 +101,10 @@ fn whatever_the_command() {
         assert_eq!(rig.status(&left)["clean"], true, "scrub, {signal}");
     }
     // A rebuild that is given up goes on with the next start; the new member is one.
-    assert_eq!(interrupt(&rig, &replace, "INT"), 130);
     let all = ["new", "d1", "d2"];
+    let is_rebuilding = || rig.on("status", &all, &["--json"]).out.contains("\"rebuilding\"");
+    assert_eq!(interrupt_when(&rig, &replace, "INT", is_rebuilding), 130);
     assert_eq!(rig.status(&all)["clean"], true);
-    assert_eq!(crate::common::device(&rig.status(&all), "data0")["state"], "rebuilding");
+    assert_eq!(device(&rig.status(&all), "data0")["state"], "rebuilding");
     rig.serve_run(&all, &read, &[]).ok();
 }
