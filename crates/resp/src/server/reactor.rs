@@ -126,11 +126,12 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
             return Some(0);
         }
         let limits = &self.desk.limits;
-        let of_clients =
-            (limits.idle_timeout_ns.is_some() && self.desk.client_count() > 0)
-                || self.seats.iter().flatten().any(|client| {
-                    client.is_handshaking() || client.interest.intersects(epoll::EventFlags::OUT)
-                });
+        let of_clients = (limits.idle_timeout_ns.is_some() && self.desk.client_count() > 0)
+            || self.seats.iter().flatten().any(|client| {
+                let half_said = limits.command_timeout_ns.and(client.still_ns(self.desk.now_ns));
+                let sends = client.interest.intersects(epoll::EventFlags::OUT);
+                client.is_handshaking() || sends || half_said.is_some()
+            });
         let tick = self.watch.until_tick_ns(of_clients);
         [tick, self.keys.idle_for(), self.hooks.idle_for()].into_iter().flatten().min()
     }
@@ -351,11 +352,14 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
             let Some(client) = &self.seats[index] else { continue };
             let still_ns = now_ns.saturating_sub(client.taken_ns);
             let silent_ns = now_ns.saturating_sub(client.heard_ns.max(client.taken_ns));
+            let half_said_ns = client.still_ns(now_ns).unwrap_or(0);
             let is_idle = client.wants == Wants::Bytes && !client.session.is_busy();
             let fault = if client.is_handshaking() && now_ns.saturating_sub(client.opened_ns) > HANDSHAKE_NS {
                 Fault::Stalled { seconds: HANDSHAKE_NS / 1_000_000_000 }
             } else if !client.session.output().is_empty() && still_ns > limits.stall_timeout_ns {
                 Fault::Stalled { seconds: still_ns / 1_000_000_000 }
+            } else if limits.command_timeout_ns.is_some_and(|max_ns| half_said_ns > max_ns) {
+                Fault::HalfSaid { seconds: half_said_ns / 1_000_000_000 }
             } else if is_idle && limits.idle_timeout_ns.is_some_and(|max_ns| silent_ns > max_ns) {
                 Fault::Idle { seconds: silent_ns / 1_000_000_000 }
             } else {
