@@ -7,6 +7,7 @@ use super::serve::{
 use super::serve::{check_open_files, name_the_server, print_start, say_of_page, warn_of_memory};
 use array::SyncPolicy;
 use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::NonEmptyStringValueParser;
 use front::{Guard, SOCKET_BUFFERS_BYTES};
 use kv::Options;
 use lab::failure::Failure;
@@ -49,7 +50,7 @@ pub struct Arguments {
     #[arg(long)]
     scan: bool,
     /// The same, of the array with this name or UUID; the places in /etc/elastripe/NAME.toml count.
-    #[arg(long, value_name = "NAME|UUID")]
+    #[arg(long, value_name = "NAME|UUID", value_parser = NonEmptyStringValueParser::new())]
     array: Option<String>,
     /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times.
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required = true)]

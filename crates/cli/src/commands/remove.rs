@@ -3,6 +3,7 @@
 use super::Exit;
 use clap::Args;
 use device::{Access, Members};
+use clap::builder::NonEmptyStringValueParser;
 use format::Role;
 use lab::failure::Failure;
 use node::blank::wipe_spare;
@@ -20,7 +21,7 @@ pub struct Arguments {
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// The spare: its path, or spare0.. as `status` of the same paths calls it.
-    #[arg(long, value_name = "SPARE")]
+    #[arg(long, value_name = "SPARE", value_parser = NonEmptyStringValueParser::new())]
     spare: String,
 }
 
