@@ -5,9 +5,10 @@ use super::serve::{
     ArrayChoices, GuardChoices, MaybeDuration, Talk, Threads, engine_options, exit_of, parse_threads,
 };
 use super::serve::{check_open_files, name_the_server, print_start, say_of_page, warn_of_memory};
+use crate::memory::check_there_is;
 use array::SyncPolicy;
-use clap::{Args, Subcommand, ValueEnum};
 use clap::builder::NonEmptyStringValueParser;
+use clap::{Args, Subcommand, ValueEnum};
 use front::{Guard, SOCKET_BUFFERS_BYTES};
 use kv::Options;
 use lab::failure::Failure;
@@ -235,6 +236,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = engine_options(whole, config.scheme, SyncPolicy::OnFlush, locked.has_files());
     let threads = arguments.threads.of(config.shard.count.into())?;
     let files = check_open_files(&locked, whole, threads)?;
+    check_there_is("--cache-records", arguments.cache_records)?;
     let cache_keys = arguments.cache_keys.unwrap_or_else(|| cache_keys(whole.memory.limit.bytes()));
     let cached_bytes = u64::try_from(cache_keys.saturating_mul(kv::CACHED_KEY_BYTES)).unwrap_or(u64::MAX);
     let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES };
