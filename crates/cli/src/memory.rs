@@ -66,6 +66,20 @@ impl MemoryLimit {
     }
 }
 
+/// Refuses an option by which more memory is taken than this machine has: at once, while what --memory speaks
+/// of is taken as the array is written.
+pub fn check_there_is(option: &str, bytes: u64) -> Result<(), Failure> {
+    let there = machine_bytes();
+    if bytes > there {
+        return Err(Failure::new(format!(
+            "{option} {}: this machine has {}, and --memory does not make it more",
+            show_size(bytes),
+            show_size(there)
+        )));
+    }
+    Ok(())
+}
+
 /// As an option takes it, and not less: whole MiB.
 pub fn ceil_size(bytes: u64) -> String {
     format!("{}MiB", bytes.div_ceil(1 << 20))

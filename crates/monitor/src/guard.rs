@@ -1,5 +1,5 @@
 //! A listener that whoever can reach it cannot make grow: so many connections at a time, and none of them
-//! stays on which nothing moves.
+//! stays on which nothing moves, or that is asking for long.
 
 use axum::serve::Listener;
 use std::future::Future;
@@ -54,23 +54,42 @@ impl Listener for Guarded {
     }
 }
 
-/// A connection that breaks when nothing moved on it for long.
+/// Receiving or sending.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    In,
+    Out,
+}
+
+/// A connection that breaks when for long nothing was asked on it, or nothing answered: a request that comes
+/// byte by byte has no more time than one that does not come on.
 pub struct Held<S> {
     stream: S,
     idle_max: Duration,
     end: Pin<Box<Sleep>>,
+    /// What was done last.
+    last: Way,
     _place: OwnedSemaphorePermit,
 }
 
 impl<S> Held<S> {
     fn new(stream: S, idle_max: Duration, place: OwnedSemaphorePermit) -> Self {
-        Self { stream, idle_max, end: Box::pin(sleep(idle_max)), _place: place }
+        Self { stream, idle_max, end: Box::pin(sleep(idle_max)), last: Way::Out, _place: place }
     }
 
-    /// What came of an attempt to move something.
-    fn moved<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    /// What came of an attempt to receive or send something.
+    fn moved<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        polled: Poll<io::Result<T>>,
+        way: Way,
+    ) -> Poll<io::Result<T>> {
         if polled.is_ready() {
-            self.end.as_mut().reset(Instant::now() + self.idle_max);
+            // A request has its time from its first bytes on.
+            if (self.last, way) != (Way::In, Way::In) {
+                self.end.as_mut().reset(Instant::now() + self.idle_max);
+            }
+            self.last = way;
             return polled;
         }
         match self.end.as_mut().poll(context) {
@@ -87,7 +106,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Held<S> {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_read(context, into);
-        self.moved(context, polled)
+        self.moved(context, polled, Way::In)
     }
 }
 
@@ -98,7 +117,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Held<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.moved(context, polled)
+        self.moved(context, polled, Way::Out)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -107,7 +126,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Held<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.moved(context, polled)
+        self.moved(context, polled, Way::Out)
     }
 }
 
@@ -146,6 +165,21 @@ mod tests {
             let (mut ours, _theirs, _) = held(Duration::from_millis(50));
             let error = ours.write_all(&[7; 64]).await.unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        });
+    }
+
+    #[test]
+    fn who_asks_byte_by_byte_is_cut_off() {
+        run(async {
+            let (mut ours, mut theirs, places) = held(Duration::from_millis(300));
+            let hear = async move { while ours.read_u8().await.is_ok() {} };
+            let say = async {
+                while places.available_permits() == 0 && theirs.write_u8(b'x').await.is_ok() {
+                    sleep(Duration::from_millis(30)).await;
+                }
+            };
+            let both = async { futures_util::future::join(hear, say).await };
+            assert!(tokio::time::timeout(Duration::from_secs(30), both).await.is_ok(), "it is still there");
         });
     }
 

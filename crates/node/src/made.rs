@@ -12,6 +12,7 @@ use crate::units::show_size;
 use device::{Existing, allocate_file, create_file};
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -47,11 +48,19 @@ pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether a file can be made at a path: its directory is there, and it is not where device nodes are, whose
-/// content is gone when the machine starts again.
+/// Whether a file can be made at a path: it names one, its directory is there, and it is not where device
+/// nodes are, whose content is gone when the machine starts again.
 pub fn check_place(path: &Path) -> Result<(), Error> {
     let parent = directory_of(path);
     let at = |source| Error::At { path: path.to_owned(), source };
+    // A path leaves out what follows its last name.
+    if path.file_name().is_none_or(|name| !path.as_os_str().as_bytes().ends_with(name.as_bytes())) {
+        return Err(at(io::ErrorKind::IsADirectory.into()));
+    }
+    match fs::metadata(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(at(error)),
+        Ok(_) | Err(_) => {}
+    }
     let directory = parent.canonicalize().map_err(at)?;
     let among_devices = directory.starts_with("/dev") && !directory.starts_with("/dev/shm");
     if among_devices && !path.exists() {

@@ -31,6 +31,12 @@ pub enum Fault {
         /// For how long.
         seconds: u64,
     },
+    /// It does not go on with a command that it has begun.
+    #[error("a command that it has begun came on by less than 1 MiB in {seconds} seconds")]
+    HalfSaid {
+        /// In which time.
+        seconds: u64,
+    },
     /// It said nothing for too long.
     #[error("it said nothing for {seconds} seconds")]
     Idle {

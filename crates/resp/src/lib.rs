@@ -18,7 +18,7 @@ pub use desk::{Calls, ClientId, Desk, Statistics, Who};
 pub use fault::Fault;
 pub use limits::Limits;
 pub use output::Output;
-pub use server::{Driven, Hooks, NoHooks, Server, Summary};
+pub use server::{Driven, Hooks, NoHooks, PROGRESS_BYTES, Server, Summary};
 pub use session::{Context, Session, Wants};
 pub use settings::{Durable, Password, Settings};
 

@@ -32,6 +32,9 @@ pub struct Limits {
     pub output_bytes_max: usize,
     /// How long a client may have answers waiting without taking a byte of them.
     pub stall_timeout_ns: u64,
+    /// How long a client may take for [`PROGRESS_BYTES`](crate::PROGRESS_BYTES) of a command that it has
+    /// begun, or for what is left of it: what has come of it takes room from others. `None`: for ever.
+    pub command_timeout_ns: Option<u64>,
     /// A client that has said nothing for so long is closed; `None`: it may stay.
     pub idle_timeout_ns: Option<u64>,
     /// How long commands in flight and unsent answers are waited for after a stop.
@@ -58,6 +61,7 @@ impl Default for Limits {
             output_pause_bytes: MIB,
             output_bytes_max: 1024 * MIB,
             stall_timeout_ns: 60 * SECOND_NS,
+            command_timeout_ns: Some(60 * SECOND_NS),
             idle_timeout_ns: None,
             stop_timeout_ns: 10 * SECOND_NS,
             keys_answer_bytes_max: 64 * MIB,

@@ -225,6 +225,16 @@ impl Session {
         !self.pending.is_empty()
     }
 
+    /// Whether a command has begun to come, and is not there as a whole.
+    pub fn is_within_command(&self) -> bool {
+        self.parser.is_within_command()
+    }
+
+    /// Commands that were begun so far.
+    pub fn begun_count(&self) -> u64 {
+        self.first + u64::try_from(self.pending.len()).expect("what waits is bounded")
+    }
+
     /// Why the session is over, if it is the client's fault.
     pub fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
@@ -374,7 +384,7 @@ impl Session {
     }
 
     fn carry_out(&mut self, plan: Plan, place: usize, bytes: (usize, usize), cx: &mut Context<'_>) {
-        let sequence = self.first + u64::try_from(self.pending.len()).expect("what waits is bounded");
+        let sequence = self.begun_count();
         let asked = Asked { client: Some(self.id), sequence, ..Asked::default() };
         let state = match plan {
             Plan::Now(outcome, ask) => {

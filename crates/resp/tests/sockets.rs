@@ -224,6 +224,45 @@ fn who_says_nothing_for_long_is_closed_where_that_is_wanted() {
     server.stop();
 }
 
+/// A value of 1.5 MiB, of which the first `count` bytes are sent.
+fn send_half(client: &mut UnixStream, count: usize) {
+    client.write_all(b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1500000\r\n").unwrap();
+    client.write_all(&vec![b'x'; count]).unwrap();
+}
+
+#[test]
+fn who_does_not_go_on_with_a_command_keeps_no_room_from_others() {
+    let limits = Limits { command_timeout_ns: Some(1), all_bytes_max: 2 << 20, ..Limits::default() };
+    let mut server = Running::new(limits, Settings::default(), Vec::new());
+    let mut silent = server.connect();
+    send_half(&mut silent, 1_400_000);
+    assert!(expect_end(&mut silent).is_empty());
+    assert!(server.faults.lock().unwrap()[0].starts_with("a command that it has begun came on by less than"));
+    // Half a line holds nothing, and somebody may be typing it; nor does who is through have to go on.
+    let mut typing = server.connect();
+    typing.write_all(b"PING\r\nPI").unwrap();
+    expect(&mut typing, "+PONG\r\n");
+    // Longer than the server looks at its limits.
+    std::thread::sleep(Duration::from_millis(500));
+    typing.write_all(b"NG\r\n").unwrap();
+    expect(&mut typing, "+PONG\r\n");
+    assert_eq!(server.stop().faults, 1);
+}
+
+#[test]
+fn who_sends_a_command_byte_by_byte_does_not_go_on_with_it() {
+    let limits = Limits { command_timeout_ns: Some(500_000_000), ..Limits::default() };
+    let mut server = Running::new(limits, Settings::default(), Vec::new());
+    let mut slow = server.connect();
+    send_half(&mut slow, 70_000);
+    let until = std::time::Instant::now() + PATIENCE;
+    while slow.write_all(b"x").is_ok() {
+        assert!(std::time::Instant::now() < until, "it is still there");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(server.stop().faults, 1);
+}
+
 #[test]
 fn who_is_one_too_many_or_not_allowed_is_turned_away() {
     let limits = Limits { clients_max: 1, ..Limits::default() };

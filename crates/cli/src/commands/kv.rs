@@ -1,9 +1,13 @@
 //! `kv`: a store of keys and values on an array.
 
 use super::Exit;
-use super::serve::{ArrayChoices, GuardChoices, Talk, Threads, engine_options, exit_of, parse_threads};
+use super::serve::{
+    ArrayChoices, GuardChoices, MaybeDuration, Talk, Threads, engine_options, exit_of, parse_threads,
+};
 use super::serve::{check_open_files, name_the_server, print_start, say_of_page, warn_of_memory};
+use crate::memory::check_there_is;
 use array::SyncPolicy;
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 use front::{Guard, SOCKET_BUFFERS_BYTES};
 use kv::Options;
@@ -47,7 +51,7 @@ pub struct Arguments {
     #[arg(long)]
     scan: bool,
     /// The same, of the array with this name or UUID; the places in /etc/elastripe/NAME.toml count.
-    #[arg(long, value_name = "NAME|UUID")]
+    #[arg(long, value_name = "NAME|UUID", value_parser = NonEmptyStringValueParser::new())]
     array: Option<String>,
     /// Where clients connect: unix:PATH or tcp:HOST:PORT; may be given several times.
     #[arg(long, value_parser = parse_address, value_name = "ADDRESS", required = true)]
@@ -78,8 +82,11 @@ pub struct Arguments {
     #[arg(long, default_value = "1000", value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     clients: u32,
     /// A client that has said nothing for so long is closed; or `off`.
-    #[arg(long, value_parser = parse_idle_timeout, default_value = "off", value_name = "TIME")]
-    idle_timeout: std::option::Option<Duration>,
+    #[arg(long, value_parser = parse_timeout, default_value = "off", value_name = "TIME")]
+    idle_timeout: MaybeDuration,
+    /// A client that has begun a command is closed if its next MiB, or its rest, takes longer; or `off`.
+    #[arg(long, value_parser = parse_timeout, default_value = "60s", value_name = "TIME")]
+    command_timeout: MaybeDuration,
     /// Threads that run the array, at most as many as it has shards; `auto`: as many as this machine has
     /// processors. With 1 the thread that does everything else runs it, too.
     #[arg(long, default_value = "auto", value_name = "N", value_parser = parse_threads)]
@@ -178,11 +185,14 @@ fn settings_of(arguments: &Arguments, name: String) -> Result<Settings, Failure>
 }
 
 /// Bounds that suit this machine.
-fn limits_of(clients_max: usize, idle_timeout_ns: Option<u64>) -> Limits {
+fn limits_of(arguments: &Arguments, clients_max: usize) -> Limits {
+    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let limits = Limits::default();
     let share = usize::try_from(available_bytes() / 4).unwrap_or(usize::MAX);
     let all_bytes_max = limits.all_bytes_max.min(share);
-    Limits { clients_max, idle_timeout_ns, all_bytes_max, ..limits }
+    let idle_timeout_ns = arguments.idle_timeout.map(nanoseconds);
+    let command_timeout_ns = arguments.command_timeout.map(nanoseconds);
+    Limits { clients_max, idle_timeout_ns, command_timeout_ns, all_bytes_max, ..limits }
 }
 
 /// Keys in the cache of metadata, unless it is said otherwise.
@@ -202,7 +212,7 @@ fn reloading(arguments: &Arguments, guard: &Guard) -> Reloading {
 }
 
 /// A time, or `off`; with none at all everybody would be closed at once.
-fn parse_idle_timeout(text: &str) -> Result<Option<Duration>, String> {
+fn parse_timeout(text: &str) -> Result<Option<Duration>, String> {
     match parse_duration_or_off(text)? {
         Some(Duration::ZERO) => Err(format!("found {text:?}, expected more than nothing, or off")),
         given => Ok(given),
@@ -226,15 +236,14 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     let options = engine_options(whole, config.scheme, SyncPolicy::OnFlush, locked.has_files());
     let threads = arguments.threads.of(config.shard.count.into())?;
     let files = check_open_files(&locked, whole, threads)?;
+    check_there_is("--cache-records", arguments.cache_records)?;
     let cache_keys = arguments.cache_keys.unwrap_or_else(|| cache_keys(whole.memory.limit.bytes()));
     let cached_bytes = u64::try_from(cache_keys.saturating_mul(kv::CACHED_KEY_BYTES)).unwrap_or(u64::MAX);
     let buffers = if config.shard.count == 1 { 0 } else { SOCKET_BUFFERS_BYTES };
     let beside = buffers.saturating_add(arguments.cache_records).saturating_add(cached_bytes);
     let need = whole.memory.limit.check(&config, &options, beside)?;
-    let idle_timeout_ns =
-        arguments.idle_timeout.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     let clients_max = files.limit_clients(usize::try_from(arguments.clients).unwrap_or(usize::MAX));
-    let limits = limits_of(clients_max, idle_timeout_ns);
+    let limits = limits_of(arguments, clients_max);
     let reloading = reloading(arguments, &guard);
     let mut endpoints = KeyEndpoints::open(&locked, &arguments.resp, reloading, limits, settings)?;
     let monitor = whole.metrics.as_deref().map(Monitor::listen).transpose()?;

@@ -5,6 +5,7 @@ use super::members::finish;
 use super::reach::server_that_runs;
 use crate::progress::Progress;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use format::{ArrayUuid, CheckpointKind};
 use lab::failure::{EXIT_FAILED, Failure};
 use node::called::{Called, members};
@@ -115,7 +116,7 @@ pub struct ClearArguments {
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// Only this member: data0.., log0.., or its path.
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", value_parser = NonEmptyStringValueParser::new())]
     device: Option<String>,
     /// Print the status afterwards as JSON.
     #[arg(long)]

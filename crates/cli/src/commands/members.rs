@@ -4,6 +4,7 @@ use super::Exit;
 use super::reach::server_that_runs;
 use crate::progress::Progress;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use lab::failure::Failure;
 use node::called::members;
 use node::checks::{Caution, Consent, Manner};
@@ -22,7 +23,7 @@ pub struct FailArguments {
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// The member to take out of service: data0.., log0.., or its path.
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", value_parser = NonEmptyStringValueParser::new())]
     device: String,
     /// Even if one more failure loses data then.
     #[arg(long)]
@@ -43,7 +44,7 @@ pub struct ReplaceArguments {
     paths: Vec<PathBuf>,
     /// The member whose place is taken: data0.., log0.., or its path. If it works, it stays in service until
     /// the device is whole.
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", value_parser = NonEmptyStringValueParser::new())]
     device: String,
     /// The device that takes the place.
     #[arg(long, value_name = "PATH", required_unless_present = "stop")]
@@ -85,7 +86,7 @@ pub struct OnlineArguments {
     #[arg(required = true, value_name = "MEMBER")]
     paths: Vec<PathBuf>,
     /// The member that was away: data0.., log0.., or the path of its device.
-    #[arg(long, value_name = "DEVICE")]
+    #[arg(long, value_name = "DEVICE", value_parser = NonEmptyStringValueParser::new())]
     device: String,
     /// Where its device is now, if it is not where it was.
     #[arg(long, value_name = "PATH")]

@@ -66,7 +66,7 @@ pub struct Arguments {
     /// The same, of the array with this name or UUID. What /etc/elastripe/NAME.toml says of it counts,
     /// unless it is given here: places, and options of this command. Its clients connect to NAME.nbd beside
     /// the control sockets, if no address is given.
-    #[arg(long, value_name = "NAME|UUID")]
+    #[arg(long, value_name = "NAME|UUID", value_parser = NonEmptyStringValueParser::new())]
     array: Option<String>,
     #[command(flatten)]
     clients: ClientChoices,

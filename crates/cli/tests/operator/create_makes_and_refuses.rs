@@ -55,6 +55,21 @@ fn files_that_hold_anything_are_refused_unless_forced() {
 }
 
 #[test]
+fn a_dry_run_refuses_places_where_no_file_can_be_made() {
+    let rig = Rig::new();
+    std::fs::write(rig.path("file"), "x").unwrap();
+    let long = "n".repeat(300);
+    for place in ["x/", "x/.", "x/..", "file/x", &long, "none/x"] {
+        let words = ["create", "--parity=1", "--file-size=32MiB", "--data", "a", "b", place];
+        for more in [&["--dry-run"][..], &[]] {
+            let ran = rig.run(&[&words[..], more].concat()).refused(&[place]);
+            assert!(ran.out.is_empty(), "{ran:?}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 1, "nothing is made");
+}
+
+#[test]
 fn nothing_is_left_behind_after_a_failure() {
     let rig = Rig::new();
     std::fs::create_dir(rig.path("locked")).unwrap();

@@ -190,8 +190,14 @@ fn a_second_server_hears_of_the_first_and_a_small_array_what_a_store_needs() {
     rig.run(&[&create[..], &["--data", "a", "b", "c"]].concat()).ok();
     let ran = rig.run(&["kv", "serve", "a", "b", "c", "--create", "--resp", "unix:keys", "--run", "true"]);
     refuses(&ran, &["no store can be made", "a store needs at least 12611584"]);
-    let ran = rig.run(&["kv", "serve", "a", "--resp", "unix:keys", "--idle-timeout", "0s"]).code(2);
-    ran.refused(&["--idle-timeout", "0s", "or off"]);
+    // An allocation that fails would end the process with a trace.
+    let much = ["--run", "true", "--memory", "1000TiB", "--cache-records", "100TiB"];
+    let ran = rig.run(&[&["kv", "serve", "a", "b", "c", "--resp", "unix:keys"][..], &much].concat());
+    ran.refused(&["--cache-records 100 TiB: this machine has", "--memory"]).code(1);
+    for option in ["--idle-timeout", "--command-timeout"] {
+        let ran = rig.run(&["kv", "serve", "a", "--resp", "unix:keys", option, "0s"]).code(2);
+        ran.refused(&[option, "0s", "or off"]);
+    }
 }
 
 #[test]

@@ -296,6 +296,20 @@ fn generated_traces_are_tables() {
     }
 }
 
+/// What is taken bit by bit may be allowed beyond all measure; what is taken at once is refused.
+#[test]
+fn more_memory_than_there_is_ends_no_server() {
+    let rig = Rig::with_array();
+    let all = ["--memory", "1000TiB"];
+    rig.serve_run(&MEMBERS, "true", &all).ok();
+    rig.serve_run(&MEMBERS, "true", &[&all[..], &["--table-memory", "500TiB"]].concat()).ok();
+    rig.serve_run(&MEMBERS, "true", &[&all[..], &["--buffers", "500TiB"]].concat())
+        .refused(&["cannot be had"]);
+    let keys =
+        ["kv", "serve", "--create", "--resp", "unix:k", "--run", "true", "--cache-keys", "1000000000000"];
+    rig.run(&[&keys[..], &all, &MEMBERS].concat()).ok();
+}
+
 /// A number or size that is none: which option, what was found, what is expected.
 #[test]
 fn values_that_are_none_say_what_is_expected() {

@@ -81,6 +81,19 @@ fn nobody_needs_to_ask_for_the_spare_to_be_used() {
 }
 
 #[test]
+fn a_spare_of_an_array_that_nobody_serves_is_removed_and_the_array_shown() {
+    let rig = Rig::new();
+    raid(&rig);
+    rig.on("add", &FILES, &["--spare", "s0", "--file-size", "32MiB"]).ok();
+    rig.on("remove", &["s0"], &["--spare", "s0", "--json"]).refused(&["s0", "name one of its members"]);
+    let all = [&FILES[..], &["s0"]].concat();
+    assert_eq!(rig.status(&all)["devices"].as_array().unwrap().len(), FILES.len() + 1);
+    let status = rig.on("remove", &all, &["--spare", "spare0", "--json"]).ok().json();
+    assert_eq!(status["devices"].as_array().unwrap().len(), FILES.len());
+    rig.on("examine", &["s0"], &[]).code(1);
+}
+
+#[test]
 fn a_spare_can_be_put_in_a_place_by_hand_and_be_removed() {
     let rig = Rig::new();
     raid(&rig);
@@ -93,8 +106,9 @@ fn a_spare_can_be_put_in_a_place_by_hand_and_be_removed() {
     assert!(device(&status, "spare0")["path"].as_str().unwrap().ends_with("/s0"), "{status:#}");
 
     rig.on("remove", &["d0"], &["--spare", "s1"]).refused(&["s1", "not a spare", "s0"]);
-    rig.on("remove", &["d0"], &["--spare", "spare0"]).ok();
-    assert_eq!(rig.status(&["d0"])["devices"].as_array().unwrap().len(), 3);
+    let status = rig.on("remove", &["d0"], &["--spare", "spare0", "--json"]).ok().json();
+    assert_eq!(status["source"], "served");
+    assert_eq!(status["devices"].as_array().unwrap().len(), 3);
     rig.on("examine", &["s0"], &[]).code(1);
     // It is nobody's now.
     rig.on("add", &["d0"], &["--spare", "s0"]).ok();

@@ -43,6 +43,18 @@ fn an_empty_word_is_said_to_be_one_and_where() {
     rig.run(&["wipe", "d0", "d1", "", "--yes"]).refused(&["the word after 'd1' is empty"]).code(2);
     rig.run(&["replace", "", "--with", "", "--device", "d"]).refused(&["after 'replace' is empty"]);
     rig.run(&["replace", "d0", "--with", "", "--device", "d"]).refused(&["after '--with' is empty"]);
+    for words in [
+        &["serve", "--nbd", "unix:s", "--array", ""][..],
+        &["kv", "serve", "--resp", "unix:s", "--array", ""],
+        &["fail", "d0", "--device", ""],
+        &["online", "d0", "--device", ""],
+        &["replace", "d0", "--with", "d1", "--device", ""],
+        &["clear", "d0", "--device", ""],
+        &["remove", "d0", "--spare", ""],
+    ] {
+        let option = words[words.len() - 2];
+        rig.run(words).refused(&[&format!("after '{option}' is empty")]).code(2);
+    }
     // One that has no word at all, whatever else is empty.
     let ran = rig.run(&["create", "--name", "", "--parity", "1", "--data", "--log", ""]);
     assert!(ran.err.contains("'--data <PATH>...'") && ran.err.contains("none was supplied"), "{ran:?}");

@@ -3,17 +3,22 @@
 use super::{Guard, ServerError};
 use crate::Tls;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a unix socket may hold for a client; TCP sizes its buffers itself.
 const SEND_BUFFER_BYTES: usize = 1 << 20;
+
+/// How long a client of the network may say nothing before it is asked whether it is there; with no answer to
+/// three questions it is gone.
+const SILENCE: Duration = Duration::from_secs(300);
 
 /// A listening socket, and who may come in there.
 pub struct Listening {
@@ -128,11 +133,21 @@ impl Listening {
                 let (stream, peer) = socket.accept()?;
                 stream.set_nonblocking(true)?;
                 stream.set_nodelay(true)?;
+                ask_after(&stream);
                 let allowed = self.guard.allows(peer.ip());
                 Ok(Arrival { socket: stream.into(), peer: peer.to_string(), allowed })
             }
         }
     }
+}
+
+/// Has the kernel ask a client that says nothing whether it is there: who is gone without a word would keep
+/// its place for ever.
+fn ask_after(stream: &TcpStream) {
+    let _ = sockopt::set_tcp_keepidle(stream, SILENCE)
+        .and_then(|()| sockopt::set_tcp_keepintvl(stream, SILENCE / 3))
+        .and_then(|()| sockopt::set_tcp_keepcnt(stream, 3))
+        .and_then(|()| sockopt::set_socket_keepalive(stream, true));
 }
 
 impl AsRef<Self> for Listening {

@@ -2,11 +2,13 @@
 
 use crate::common::{Begun, Running, Stage, Staged, TempDir, TestClient, noise};
 use front::memory::MemoryVolume;
-use front::nbd::wire::Command;
+use front::nbd::wire::{self, Command};
 use front::{Done, Guard, Limits, NoHooks, Protocol, Server, ServerError, ServerOptions, Volume};
 use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::{Duration, Instant};
 
 fn small() -> MemoryVolume {
     MemoryVolume::new(1 << 20, 4096, 64)
@@ -52,6 +54,35 @@ fn tcp_addresses_that_cannot_be_bound_are_named() {
         let error = server.listen_tcp(Protocol::Nbd, &address, Guard::default()).unwrap_err().to_string();
         assert!(error.starts_with(&address), "{error}");
     }
+}
+
+/// What the kernel will do next about the connection that `local` has with `peer`, and when.
+fn timer(local: SocketAddr, peer: SocketAddr) -> (u8, Duration) {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let ends = [local, peer].map(|end| format!("0100007F:{:04X}", end.port()));
+    let mut lines = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let line = lines.find(|words| words[1..3] == ends).unwrap();
+    let (kind, ticks) = line[5].split_once(':').unwrap();
+    let ticks = u64::from_str_radix(ticks, 16).unwrap();
+    (kind.parse().unwrap(), Duration::from_millis(ticks * 10))
+}
+
+#[test]
+fn a_client_of_the_network_that_says_nothing_is_asked_whether_it_is_there() {
+    let server = Running::start(small(), Limits::default());
+    let mut client = TcpStream::connect(server.tcp).unwrap();
+    client.read_exact(&mut [0; wire::GREETING_BYTES]).unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    // Until the greeting is confirmed, the kernel waits for that.
+    let (kind, after) = loop {
+        let (kind, after) = timer(server.tcp, client.local_addr().unwrap());
+        if kind != 1 || Instant::now() > until {
+            break (kind, after);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    assert!(kind == 2 && after <= Duration::from_secs(301), "timer {kind} after {after:?}");
+    server.stop();
 }
 
 /// Finishes one request each time its descriptor becomes readable, and only then.

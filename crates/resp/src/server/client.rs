@@ -1,5 +1,6 @@
 //! A client's socket: receiving and sending without blocking, encrypted or not.
 
+use super::progress::Progress;
 use crate::desk::ClientId;
 use crate::fault::Fault;
 use crate::session::{Context, Session, Wants};
@@ -35,6 +36,7 @@ pub(super) struct Client {
     pub heard_ns: u64,
     /// When it last took something, or had nothing to take.
     pub taken_ns: u64,
+    progress: Progress,
     input: Vec<u8>,
     filled: Range<usize>,
     input_ended: bool,
@@ -62,6 +64,7 @@ impl Client {
             opened_ns: now_ns,
             heard_ns: now_ns,
             taken_ns: now_ns,
+            progress: Progress::new(now_ns),
             input: vec![0; INPUT_BYTES],
             filled: 0..0,
             input_ended: false,
@@ -123,10 +126,15 @@ impl Client {
 
     /// Lets the session look at what was received.
     pub(super) fn pump(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        let now_ns = cx.desk.now_ns;
+        if !self.owes_more() {
+            self.progress.waits(now_ns);
+        }
         loop {
             let (used, wants) = self.session.receive(&self.input[self.filled.clone()], cx)?;
             self.filled.start += used;
             self.wants = wants;
+            self.progress.came(used, self.session.begun_count(), now_ns);
             // No event would tell of what was decrypted and found no room.
             if self.secured.is_none() || wants != Wants::Bytes {
                 break;
@@ -210,6 +218,16 @@ impl Client {
     /// Whether it could leave without waiting for our last words.
     pub(super) fn has_said_goodbye(&self) -> bool {
         self.wants == Wants::Nothing || self.input_ended
+    }
+
+    /// Whether it has begun a command, and the rest is awaited.
+    fn owes_more(&self) -> bool {
+        self.wants == Wants::Bytes && self.session.is_within_command()
+    }
+
+    /// For how long it has not gone on with a command that it has begun.
+    pub(super) fn still_ns(&self, now_ns: u64) -> Option<u64> {
+        self.owes_more().then(|| self.progress.still_ns(now_ns))
     }
 
     /// What epoll should watch now.

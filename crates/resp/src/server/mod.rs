@@ -2,7 +2,10 @@
 //! whoever runs it.
 
 mod client;
+mod progress;
 mod reactor;
+
+pub use progress::PROGRESS_BYTES;
 
 use crate::desk::Desk;
 use crate::fault::Fault;

@@ -13,10 +13,10 @@ use front::watching::{Ready, Watch};
 use front::{Arrival, Flow, Listening, ServerError};
 use kv::ask::Told;
 use rustix::event::epoll;
-use rustix::net::{SendFlags, sockopt};
+use rustix::net::SendFlags;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bits of a client's token that hold the number it is told, from 1; above them is its place. It takes years
 /// to use them up.
@@ -29,9 +29,6 @@ const ACCEPTS_PER_TURN: usize = 16;
 const ROUNDS_PER_TURN: usize = 8;
 /// How long two sides may take to agree on encryption.
 const HANDSHAKE_NS: u64 = 10_000_000_000;
-/// How long a client of the network may say nothing before it is asked whether it is there; with no answer to
-/// three questions it is gone.
-const SILENCE: Duration = Duration::from_secs(300);
 
 struct Reactor<'a, K, H> {
     watch: Watch<Listening>,
@@ -72,15 +69,6 @@ pub(super) fn run<K: Driven, H: Hooks<K>>(
         reactor.turn()?;
     }
     Ok(reactor.finish())
-}
-
-/// Has the kernel ask a client of the network that says nothing whether it is there, as Redis does: who is
-/// gone without a word would keep its place for ever. Where that cannot be (unix sockets), it need not.
-fn ask_after(socket: &OwnedFd) {
-    let _ = sockopt::set_tcp_keepidle(socket, SILENCE)
-        .and_then(|()| sockopt::set_tcp_keepintvl(socket, SILENCE / 3))
-        .and_then(|()| sockopt::set_tcp_keepcnt(socket, 3))
-        .and_then(|()| sockopt::set_socket_keepalive(socket, true));
 }
 
 fn token_of(id: ClientId) -> u64 {
@@ -126,11 +114,12 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
             return Some(0);
         }
         let limits = &self.desk.limits;
-        let of_clients =
-            (limits.idle_timeout_ns.is_some() && self.desk.client_count() > 0)
-                || self.seats.iter().flatten().any(|client| {
-                    client.is_handshaking() || client.interest.intersects(epoll::EventFlags::OUT)
-                });
+        let of_clients = (limits.idle_timeout_ns.is_some() && self.desk.client_count() > 0)
+            || self.seats.iter().flatten().any(|client| {
+                let half_said = limits.command_timeout_ns.and(client.still_ns(self.desk.now_ns));
+                let sends = client.interest.intersects(epoll::EventFlags::OUT);
+                client.is_handshaking() || sends || half_said.is_some()
+            });
         let tick = self.watch.until_tick_ns(of_clients);
         [tick, self.keys.idle_for(), self.hooks.idle_for()].into_iter().flatten().min()
     }
@@ -205,7 +194,6 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
             }
             return self.turn_away(&peer, &Fault::TooManyClients { max }); // dropping the socket closes it
         }
-        ask_after(&socket);
         let index = self.seats_free.pop().unwrap_or_else(|| {
             self.seats.push(None);
             u32::try_from(self.seats.len() - 1).expect("clients are bounded")
@@ -351,11 +339,14 @@ impl<K: Driven, H: Hooks<K>> Reactor<'_, K, H> {
             let Some(client) = &self.seats[index] else { continue };
             let still_ns = now_ns.saturating_sub(client.taken_ns);
             let silent_ns = now_ns.saturating_sub(client.heard_ns.max(client.taken_ns));
+            let half_said_ns = client.still_ns(now_ns).unwrap_or(0);
             let is_idle = client.wants == Wants::Bytes && !client.session.is_busy();
             let fault = if client.is_handshaking() && now_ns.saturating_sub(client.opened_ns) > HANDSHAKE_NS {
                 Fault::Stalled { seconds: HANDSHAKE_NS / 1_000_000_000 }
             } else if !client.session.output().is_empty() && still_ns > limits.stall_timeout_ns {
                 Fault::Stalled { seconds: still_ns / 1_000_000_000 }
+            } else if limits.command_timeout_ns.is_some_and(|max_ns| half_said_ns > max_ns) {
+                Fault::HalfSaid { seconds: half_said_ns / 1_000_000_000 }
             } else if is_idle && limits.idle_timeout_ns.is_some_and(|max_ns| silent_ns > max_ns) {
                 Fault::Idle { seconds: silent_ns / 1_000_000_000 }
             } else {
