@@ -84,6 +84,9 @@ impl TraceReader {
         let chosen = options.columns.as_ref().map_or(options.format, |_| Some(Format::Columns));
         let format = match chosen {
             Some(format) => format,
+            None if whole && prefix.trim_ascii().is_empty() => {
+                return Err(TraceError::Empty { file: Arc::clone(&file) });
+            }
             None => Format::detect(prefix, whole).ok_or_else(|| match packed(prefix) {
                 Some((packed, unpack)) => TraceError::Packed { file: Arc::clone(&file), packed, unpack },
                 None => TraceError::UnknownFormat {

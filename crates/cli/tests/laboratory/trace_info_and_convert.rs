@@ -146,3 +146,22 @@ fn files_are_held_against_what_is_published_of_a_collection() {
     assert_eq!(again["hash"], json["hash"]);
     refused(&["trace", "published", "nothing"], "financial1");
 }
+
+#[test]
+fn shares_of_nothing_are_none_and_an_empty_trace_is_called_empty() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("t.csv");
+    let path = path.to_str().unwrap();
+    std::fs::write(path, "0,0,R,0,4096\n").unwrap();
+    let json = info(&[path]);
+    assert_eq!(json["write_percent"], 0.0);
+    for share in ["write_kib_mean", "random_percent", "update_ratio", "top_fifth_percent"] {
+        assert!(json[share].is_null(), "{share} of no writes: {}", json[share]);
+    }
+    let text = String::from_utf8(elastripe(&["trace", "info", path]).stdout).unwrap();
+    assert!(text.contains("update ratio   n/a") && text.contains("random writes  n/a"), "{text}");
+    for empty in ["", "\n\n"] {
+        std::fs::write(path, empty).unwrap();
+        refused(&["trace", "info", path], "t.csv: found nothing in it, expected a trace");
+    }
+}
