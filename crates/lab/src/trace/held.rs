@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use trace::{
     DevMode, GenerateOptions, Generator, Label, ReadOptions, Request, SkipPolicy, Stats, StatsCollector,
-    StatsOptions, TraceReader, TraceSequence, WriteSummary,
+    StatsOptions, TraceSequence, WriteSummary,
 };
 
 /// Requests between two looks at whether to stop.
@@ -55,10 +55,9 @@ pub fn read(
     let format =
         format.map(parse_format).transpose().map_err(|error| Failure::new(format!("format: {error}")))?;
     let options = ReadOptions { format, skip_bad_lines: skip, ..ReadOptions::default() };
-    let Some(first) = paths.first() else { return Err(Failure::new("no trace is named")) };
-    // A pipe can be opened once only.
-    let format = if first.is_file() { Some(TraceReader::open(first, &options)?.format()) } else { format };
-    let labels = super::labels(paths, &options)?;
+    if paths.is_empty() {
+        return Err(Failure::new("no trace is named"));
+    }
     let mut sequence = TraceSequence::open(paths, &options)?;
     let progress = sequence.progress();
     shown.begin("read", progress.total_bytes().unwrap_or(0))?;
@@ -69,8 +68,9 @@ pub fn read(
             shown.show(progress.consumed_bytes())?;
         }
     }
-    let bad_lines = sequence.skipped_count();
-    Ok(Held { format: format.map(trace::Format::name), bad_lines, ..Held::labelled(requests, &labels) })
+    let (bad_lines, format) = (sequence.skipped_count(), sequence.format());
+    let held = Held::labelled(requests, sequence.labels());
+    Ok(Held { format: format.map(trace::Format::name), bad_lines, ..held })
 }
 
 /// Generates a trace by its profile's name, such as `zipf:0.99`.
