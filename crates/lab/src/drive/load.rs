@@ -7,7 +7,7 @@ use clap::Args;
 use node::units::show_size;
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare, prepare_slice};
 
@@ -146,6 +146,14 @@ impl TraceOptions {
             return Err(Failure::new(format!("{said}: no requests to replay")));
         }
         Ok(Loaded { requests, footprint_bytes, bad_lines: 0, synthetic: vec![said] })
+    }
+
+    /// The files that it is read from, and what names them.
+    pub fn inputs(&self) -> impl Iterator<Item = (&str, &Path)> {
+        fn named(path: &PathBuf) -> &Path {
+            if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path }
+        }
+        self.traces.iter().map(|path| ("--trace", named(path)))
     }
 
     fn preparation(&self, chunk_bytes: u64) -> PrepareOptions {

@@ -11,7 +11,7 @@ use clap::Args;
 use flash::Counters;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// More rows are a mistake.
 const ROWS_MAX: usize = 1_000_000;
@@ -79,9 +79,12 @@ fn parse_every(text: &str) -> Result<Every, String> {
 }
 
 impl SeriesOptions {
-    /// Refuses a file that cannot be written, before the run.
-    pub fn check(&self) -> Result<(), Failure> {
-        self.series.as_ref().map_or(Ok(()), |path| OutFile::new("--series", path).map(|_| ()))
+    /// Refuses a file that cannot be written, or that the run reads, before it; `inputs` are what names each
+    /// file that it reads, and where it is.
+    pub fn check<'a>(&self, inputs: impl IntoIterator<Item = (&'a str, &'a Path)>) -> Result<(), Failure> {
+        let Some(path) = &self.series else { return Ok(()) };
+        OutFile::check_apart("--series", path, inputs)?;
+        OutFile::new("--series", path).map(|_| ())
     }
 
     /// Writes the rows to the file, if one is named.

@@ -46,7 +46,7 @@ pub fn simulate_with(
     policies: Policies,
 ) -> Result<Outcome, Failure> {
     arguments.recovery.check(arguments.array.geometry.parity_count, loaded.requests.len())?;
-    arguments.rows.check()?;
+    arguments.rows.check(arguments.trace.inputs())?;
     let (ssd, start_ns) = prefilled(arguments, shown)?;
     let sized = sized(arguments, loaded, &ssd)?;
     let set = devices(arguments, &sized, ssd.clone(), start_ns)?;
