@@ -147,3 +147,11 @@ fn presets_are_listed() {
     }
     assert_eq!(list[0]["config"]["blocks"], 81_920);
 }
+
+#[test]
+fn blocks_of_one_page_are_run() {
+    let json =
+        ran(&["--workload", "uniform", "--logical-size", "1MiB", "--spare", "1.2", "--pages-per-block", "1"]);
+    assert_eq!(number(&json, "/config/pages_per_block"), 1);
+    assert_eq!(number(&json, "/page_copies"), 0, "a block is invalid as a whole: {json}");
+}
