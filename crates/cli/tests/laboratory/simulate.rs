@@ -464,3 +464,35 @@ fn fixed_parity_stays_on_the_last_devices() {
     let elastic = ["simulate", "--trace", &trace, "--scheme", "elastic", "--layout", "fixed"];
     refused(&elastic, "always rotates parity");
 }
+
+#[test]
+fn idle_times_of_a_trace_take_no_time() {
+    // Thirty years, of which nobody waits for a day.
+    let (_folder, trace) = written("0,0,W,4096,4096\n1000000000000000,0,W,0,4096\n");
+    let common = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "16MiB", "--timed"];
+    let json = simulate(&[&common[..], &["--interval", "3600s"]].concat());
+    assert!(float(&json, "/virtual_seconds") >= 1e9, "{json:#}");
+    assert!(float(&json, "/cpu/seconds") < 10.0, "{}", json["cpu"]);
+    let rows = json["series"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(number(&rows[0], "/requests_at_end"), 1);
+    assert!(float(&rows[0], "/seconds_at_end") < 3601.0, "the row ends when it is due: {rows:?}");
+}
+
+#[test]
+fn latencies_beyond_an_hour_are_what_they_were() {
+    // All at once, to disks of some 90 MB/s.
+    let text = "0,0,W,0,1073741824\n".repeat(900);
+    let (_folder, trace) = written(&text);
+    let common = ["--trace", &trace, "--ssd", "seagate-st1000dm003", "--scheme", "raid", "--geometry", "2+1"];
+    let json = simulate(&[&common[..], &["--chunk-size", "1MiB", "--timed"]].concat());
+    let (last, seconds) = (float(&json, "/latency_us_max") / 1e6, float(&json, "/virtual_seconds"));
+    assert!(seconds > 4000.0 && last > 0.99 * seconds, "{last} of {seconds}");
+}
+
+#[test]
+fn a_time_that_lies_before_others_is_no_latency() {
+    let (_folder, trace) = written("0,0,W,0,4096\n60000000,0,W,4096,4096\n30000000,0,W,8192,4096\n");
+    let json = simulate(&["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "16MiB", "--timed"]);
+    assert!(float(&json, "/latency_us_max") < 1e6, "half a minute is nobody's latency: {json:#}");
+}

@@ -178,12 +178,29 @@ impl Series {
         self.latency.saturating_record(latency_ns);
     }
 
-    /// Whether a row ends here.
-    pub fn is_due(&self, now_ns: u64, done: Done) -> bool {
+    /// Whether a row ends here; a stretch in which no request ended has none.
+    pub fn is_due(&mut self, now_ns: u64, done: Done) -> bool {
         match self.every {
             Every::Requests(count) => done.requests - self.done.requests >= count,
-            Every::Nanoseconds(_) => now_ns >= self.due_ns,
+            Every::Nanoseconds(_) if now_ns < self.due_ns => false,
+            Every::Nanoseconds(ns) if self.latency.is_empty() => {
+                self.due_ns = self.end_of_stretch(ns, now_ns);
+                false
+            }
+            Every::Nanoseconds(_) => true,
         }
+    }
+
+    /// When the stretch of so many nanoseconds ends in which a moment lies.
+    fn end_of_stretch(&self, ns: u64, now_ns: u64) -> u64 {
+        let passed = now_ns.saturating_sub(self.start_ns) / ns;
+        self.start_ns.saturating_add((passed + 1).saturating_mul(ns))
+    }
+
+    /// When a row of what was done since the last one ends by the clock; a stretch in which nothing is done
+    /// has none.
+    pub fn row_due_ns(&self) -> Option<u64> {
+        (!self.latency.is_empty() && self.due_ns < u64::MAX).then_some(self.due_ns)
     }
 
     /// Ends a row.
@@ -194,8 +211,7 @@ impl Series {
             )));
         }
         if let Every::Nanoseconds(ns) = self.every {
-            let passed = now.now_ns.saturating_sub(self.start_ns) / ns;
-            self.due_ns = self.start_ns.saturating_add((passed + 1).saturating_mul(ns));
+            self.due_ns = self.end_of_stretch(ns, now.now_ns);
         }
         self.rows.push(self.row(&now, done));
         self.latency.reset();
