@@ -155,3 +155,18 @@ fn blocks_of_one_page_are_run() {
     assert_eq!(number(&json, "/config/pages_per_block"), 1);
     assert_eq!(number(&json, "/page_copies"), 0, "a block is invalid as a whole: {json}");
 }
+
+#[test]
+fn what_was_not_counted_has_no_figure() {
+    let nothing = ["--workload", "uniform", "--logical-size", "16MiB", "--drive-writes", "0"];
+    let json = ran(&nothing);
+    assert_eq!(number(&json, "/host_pages_written"), 0);
+    assert!(json["write_amplification"].is_null() && json["wear_per_host_page"].is_null(), "{json}");
+    let text = elastripe(&[&["flash", "run", "--seed", "1"], &nothing[..]].concat());
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("write amplification  n/a"), "{text}");
+    assert!(
+        text.contains("closed form") && !text.contains(" %)"),
+        "no deviation of what is not known: {text}"
+    );
+}

@@ -496,3 +496,46 @@ fn a_time_that_lies_before_others_is_no_latency() {
     let json = simulate(&["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "16MiB", "--timed"]);
     assert!(float(&json, "/latency_us_max") < 1e6, "half a minute is nobody's latency: {json:#}");
 }
+
+#[test]
+fn what_was_not_measured_has_no_figure() {
+    let (_folder, reads) = written("0,0,R,0,4096\n10,0,R,8192,4096\n");
+    let common = ["--trace", &reads, "--ssd", "was-ssd", "--ssd-size", "16MiB"];
+    let json = simulate(&common);
+    for figure in [
+        "write_amplification",
+        "raid_write_amplification",
+        "device_write_amplification",
+        "metadata_write_amplification",
+        "log_write_amplification",
+        "absorbed_share",
+    ] {
+        assert!(json[figure].is_null(), "{figure} of no writes: {}", json[figure]);
+    }
+    let text = elastripe(&[&["simulate"], &common[..]].concat());
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("per byte of users n/a: RAID n/a"), "{text}");
+    // Without service times no time passes; at the times of the trace it does.
+    let (_folder, trace) = skewed();
+    let untimed = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "32MiB", "--untimed"];
+    let json = simulate(&untimed);
+    let timings = ["requests_per_second", "latency_us_mean", "latency_us_p50", "latency_us_max"];
+    for figure in timings {
+        assert!(json[figure].is_null(), "{figure} without service times: {}", json[figure]);
+    }
+    assert!(float(&json, "/write_amplification") > 0.9, "{json:#}");
+    let open = simulate(&[&untimed[..], &["--timed"]].concat());
+    assert!(float(&open, "/requests_per_second") < 2000.0, "{open:#}");
+    // In tables and results, too, and what is known already is not run again.
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out").to_str().unwrap().to_owned();
+    let sweep = ["simulate", "--compare", "raid,eplog", "--out", &out];
+    for round in 0..2 {
+        let output = elastripe(&[&sweep, &untimed[..]].concat());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.matches("n/a").count() == 8, "{text}");
+        assert_eq!(output.stderr.is_empty(), round == 1, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let results = std::fs::read_to_string(folder.path().join("out/results.csv")).unwrap();
+    assert!(!results.contains("NaN"), "{results}");
+}

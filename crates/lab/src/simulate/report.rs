@@ -107,6 +107,7 @@ impl Outcome {
     pub fn to_text(&self) -> String {
         let figures = self.figures();
         let get = |name| figures.get(name);
+        let show = |name, digits| figures.show(name, digits);
         let done = &self.run.phase.outcome;
         let mut text = String::new();
         if let Some(placement) = &self.placement_line {
@@ -124,25 +125,25 @@ impl Outcome {
             self.scheme,
             show_count(done.requests),
             get("virtual_seconds"),
-            show_count(get("requests_per_second") as u64),
+            show("requests_per_second", 0),
             show_size(done.bytes_written),
             show_size(done.bytes_read),
         ));
         text.push_str(&format!(
-            "latency    mean {:.1} us, p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1}\n",
-            get("latency_us_mean"),
-            get("latency_us_p50"),
-            get("latency_us_p99"),
-            get("latency_us_p999"),
-            get("latency_us_max"),
+            "latency    mean {} us, p50 {}, p99 {}, p99.9 {}, max {}\n",
+            show("latency_us_mean", 1),
+            show("latency_us_p50", 1),
+            show("latency_us_p99", 1),
+            show("latency_us_p999", 1),
+            show("latency_us_max", 1),
         ));
         text.push_str(&format!(
-            "writes     per byte of users {:.3}: RAID {:.3} (metadata {:.3} of it) x device {:.3}; {:.3} to log devices\n",
-            get("write_amplification"),
-            get("raid_write_amplification"),
-            get("metadata_write_amplification"),
-            get("device_write_amplification"),
-            get("log_write_amplification"),
+            "writes     per byte of users {}: RAID {} (metadata {} of it) x device {}; {} to log devices\n",
+            show("write_amplification", 3),
+            show("raid_write_amplification", 3),
+            show("metadata_write_amplification", 3),
+            show("device_write_amplification", 3),
+            show("log_write_amplification", 3),
         ));
         text.push_str(&format!(
             "chunks     {} of users, {} of them ({:.1} %) overwritten in memory and never written; {} of logs; {} stripes committed\n",

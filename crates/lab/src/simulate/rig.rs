@@ -107,6 +107,8 @@ pub fn simulate_with(
         page_bytes: u64::from(ssd.page_bytes()),
         main_count: config.geometry.device_count(),
         stress_ratio: arguments.streaming.stress_ratio,
+        is_timed: !arguments.untimed,
+        is_open_loop: arguments.timed,
         rating: rating(arguments, loaded, &ssd),
         series: arguments.rows.interval.map(|_| series),
         fill,

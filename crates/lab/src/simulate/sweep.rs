@@ -427,10 +427,7 @@ fn table(axes: &[Axis], rows: &[Row]) -> String {
     let names = axes.iter().map(|axis| axis.option.as_str());
     table.set_header(names.chain(COLUMNS.map(|(name, ..)| name)).chain(["lifespan"]));
     for row in rows {
-        let show = |(_, figure, digits): (&str, &str, usize)| {
-            let value = row.figures.get(figure);
-            if digits == 0 { show_count(value.round() as u64) } else { format!("{value:.digits$}") }
-        };
+        let show = |(_, figure, digits): (&str, &str, usize)| row.figures.show(figure, digits);
         let lifespan = row.lifespan.map_or_else(|| "-".to_owned(), |lifespan| format!("{lifespan:.2}"));
         table.add_row(row.values.iter().cloned().chain(COLUMNS.map(show)).chain([lifespan]));
     }
