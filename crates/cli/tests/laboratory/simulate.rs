@@ -539,3 +539,12 @@ fn what_was_not_measured_has_no_figure() {
     let results = std::fs::read_to_string(folder.path().join("out/results.csv")).unwrap();
     assert!(!results.contains("NaN"), "{results}");
 }
+
+#[test]
+fn columns_say_whether_the_fill_counts() {
+    let (_folder, trace) = skewed();
+    let words = ["simulate", "--trace", &trace, "--compare", "raid,eplog"];
+    let output = elastripe(&[&words[..], &small("raid")].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("  GC ops/SSD with fill  erases/SSD  "), "{text}");
+}

@@ -408,7 +408,7 @@ const COLUMNS: [(&str, &str, usize); 15] = [
     ("SSD chunks", "ssd_chunks_written", 0),
     ("log chunks", "log_chunks_written", 0),
     ("copies", "page_copies", 0),
-    ("GC ops/SSD", "gc_operations_mean_with_fill", 1),
+    ("GC ops/SSD with fill", "gc_operations_mean_with_fill", 1),
     ("erases/SSD", "erases_mean", 1),
     ("RAID WA", "raid_write_amplification", 3),
     ("of it metadata", "metadata_write_amplification", 3),
