@@ -150,7 +150,7 @@ impl TraceOptions {
 
     /// The files that it is read from, and what names them.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, &Path)> {
-        fn named(path: &PathBuf) -> &Path {
+        fn named(path: &Path) -> &Path {
             if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path }
         }
         self.traces.iter().map(|path| ("--trace", named(path)))

@@ -1,6 +1,6 @@
 //! What a run came to, for people and as JSON. `docs/simulate.md` lists the keys.
 
-use super::figures::{NAMES, number};
+use super::figures::{Figures, NAMES, number};
 use super::outcome::{DeviceFigures, Outcome, Stretch};
 use super::rebuild::Rebuilt;
 use crate::drive::series::rows_json;
@@ -107,7 +107,6 @@ impl Outcome {
     pub fn to_text(&self) -> String {
         let figures = self.figures();
         let get = |name| figures.get(name);
-        let show = |name, digits| figures.show(name, digits);
         let done = &self.run.phase.outcome;
         let mut text = String::new();
         if let Some(placement) = &self.placement_line {
@@ -125,10 +124,11 @@ impl Outcome {
             self.scheme,
             show_count(done.requests),
             get("virtual_seconds"),
-            show("requests_per_second", 0),
+            figures.show("requests_per_second", 0),
             show_size(done.bytes_written),
             show_size(done.bytes_read),
         ));
+        text.push_str(&rates(&figures));
         text.push_str(&format!(
             "latency    mean {} us, p50 {}, p99 {}, p99.9 {}, max {}\n",
             show("latency_us_mean", 1),
@@ -196,6 +196,28 @@ impl Outcome {
                 None => format!("data{index}"),
                 Some(log) => format!("log{log}"),
             };
+
+/// Latencies, and what was written for what users wrote.
+fn rates(figures: &Figures) -> String {
+    let show = |name, digits| figures.show(name, digits);
+    let latency = format!(
+        "latency    mean {} us, p50 {}, p99 {}, p99.9 {}, max {}\n",
+        show("latency_us_mean", 1),
+        show("latency_us_p50", 1),
+        show("latency_us_p99", 1),
+        show("latency_us_p999", 1),
+        show("latency_us_max", 1),
+    );
+    let writes = format!(
+        "writes     per byte of users {}: RAID {} (metadata {} of it) x device {}; {} to log devices\n",
+        show("write_amplification", 3),
+        show("raid_write_amplification", 3),
+        show("metadata_write_amplification", 3),
+        show("device_write_amplification", 3),
+        show("log_write_amplification", 3),
+    );
+    latency + &writes
+}
             let c = &device.counters;
             let counts = [
                 c.host_pages_written,
