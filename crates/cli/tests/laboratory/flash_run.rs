@@ -170,3 +170,22 @@ fn what_was_not_counted_has_no_figure() {
         "no deviation of what is not known: {text}"
     );
 }
+
+#[test]
+fn placement_that_was_not_counted_has_no_figure() {
+    let words = [
+        "--workload",
+        "zipf:0.99",
+        "--logical-size",
+        "16MiB",
+        "--placement",
+        "single",
+        "--drive-writes",
+        "0",
+    ];
+    let output = elastripe(&[&["flash", "run", "--seed", "1", "--json"], &words[..]].concat());
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(number(&json, "/host_pages_written"), 0);
+    assert!(json["write_amplification"].is_null(), "{json:#}");
+    assert!(float(&json, "/write_amplification_with_fill") > 1.0, "{json:#}");
+}

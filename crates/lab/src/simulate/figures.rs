@@ -245,6 +245,11 @@ impl Figures {
         self.known(name).unwrap_or(0.0)
     }
 
+    /// A share for people.
+    pub fn show_percent(&self, name: &str) -> String {
+        self.known(name).map_or_else(|| "n/a".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+    }
+
     /// One for people, with so many digits behind the point.
     pub fn show(&self, name: &str, digits: usize) -> String {
         self.known(name).map_or_else(

@@ -130,26 +130,10 @@ impl Outcome {
         ));
         text.push_str(&rates(&figures));
         text.push_str(&format!(
-            "latency    mean {} us, p50 {}, p99 {}, p99.9 {}, max {}\n",
-            show("latency_us_mean", 1),
-            show("latency_us_p50", 1),
-            show("latency_us_p99", 1),
-            show("latency_us_p999", 1),
-            show("latency_us_max", 1),
-        ));
-        text.push_str(&format!(
-            "writes     per byte of users {}: RAID {} (metadata {} of it) x device {}; {} to log devices\n",
-            show("write_amplification", 3),
-            show("raid_write_amplification", 3),
-            show("metadata_write_amplification", 3),
-            show("device_write_amplification", 3),
-            show("log_write_amplification", 3),
-        ));
-        text.push_str(&format!(
-            "chunks     {} of users, {} of them ({:.1} %) overwritten in memory and never written; {} of logs; {} stripes committed\n",
+            "chunks     {} of users, {} of them ({}) overwritten in memory and never written; {} of logs; {} stripes committed\n",
             show_count(get("user_chunks_written") as u64),
             show_count(get("absorbed_chunks") as u64),
-            100.0 * get("absorbed_share"),
+            figures.show_percent("absorbed_share"),
             show_count(get("log_chunks_written") as u64),
             show_count(get("stripes_committed") as u64),
         ));
@@ -196,6 +180,22 @@ impl Outcome {
                 None => format!("data{index}"),
                 Some(log) => format!("log{log}"),
             };
+            let c = &device.counters;
+            let counts = [
+                c.host_pages_written,
+                c.flash_pages_written(),
+                c.page_copies,
+                c.gc_operations,
+                c.erases,
+                c.host_pages_trimmed,
+                c.host_pages_read,
+            ];
+            table.add_row(std::iter::once(name).chain(counts.map(show_count)));
+        }
+        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+        table.trim_fmt()
+    }
+}
 
 /// Latencies, and what was written for what users wrote.
 fn rates(figures: &Figures) -> String {
@@ -217,20 +217,4 @@ fn rates(figures: &Figures) -> String {
         show("log_write_amplification", 3),
     );
     latency + &writes
-}
-            let c = &device.counters;
-            let counts = [
-                c.host_pages_written,
-                c.flash_pages_written(),
-                c.page_copies,
-                c.gc_operations,
-                c.erases,
-                c.host_pages_trimmed,
-                c.host_pages_read,
-            ];
-            table.add_row(std::iter::once(name).chain(counts.map(show_count)));
-        }
-        table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-        table.trim_fmt()
-    }
 }
