@@ -170,9 +170,11 @@ fn shares_of_nothing_are_none_and_an_empty_trace_is_called_empty() {
 
 /// Runs the program with a file as a pipe on its standard input.
 fn piped(words: &[&str], path: &Path) -> Output {
-    let cat = Command::new("cat").arg(path).stdout(Stdio::piped()).spawn().unwrap();
-    let input = cat.stdout.unwrap();
-    Command::new(env!("CARGO_BIN_EXE_elastripe")).args(words).stdin(input).output().unwrap()
+    let mut cat = Command::new("cat").arg(path).stdout(Stdio::piped()).spawn().unwrap();
+    let input = cat.stdout.take().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_elastripe")).args(words).stdin(input).output().unwrap();
+    cat.wait().unwrap();
+    output
 }
 
 #[test]
