@@ -207,7 +207,8 @@ impl Ftl {
             mapped: 0,
             logical_pages,
             pages_per_block,
-            reciprocal: u64::MAX / u64::from(pages_per_block) + 1,
+            // Of blocks of one page there is none, and nobody asks.
+            reciprocal: (u64::MAX / u64::from(pages_per_block)).wrapping_add(1),
             ways: Ways { count: config.ways, next: [0; SLOTS] },
             slc: Slc {
                 options: config.slc,

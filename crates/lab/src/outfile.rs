@@ -60,6 +60,23 @@ fn find(path: &Path) -> io::Result<Found> {
     })
 }
 
+/// Whether what is written to one path would be what the other leads to: a file, or one that is still to be
+/// made.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (fs::metadata(one), fs::metadata(other)) {
+        (Ok(one), Ok(other)) => one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino()),
+        (Err(_), Err(_)) => place_of(one).is_some_and(|place| place_of(other) == Some(place)),
+        (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+    }
+}
+
+/// Where a file would be made.
+fn place_of(path: &Path) -> Option<PathBuf> {
+    let (place, _) = follow(path).ok()?;
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(fs::canonicalize(folder).ok()?.join(place.file_name()?))
+}
+
 /// Where links lead, and whether one of them names an open file of a process.
 fn follow(path: &Path) -> io::Result<(PathBuf, bool)> {
     let mut place = path.to_path_buf();
@@ -103,6 +120,22 @@ impl OutFile {
             Way::Through(path) => access(path, Access::WRITE_OK).map_err(|errno| cannot(errno.into()))?,
         }
         Ok(Self { name, way })
+    }
+
+    /// Refuses a file that the same run reads, or writes something else to; `others` are what names each of
+    /// these, and where it is.
+    pub fn check_apart<'a>(
+        option: &str,
+        path: &Path,
+        others: impl IntoIterator<Item = (&'a str, &'a Path)>,
+    ) -> Result<(), Failure> {
+        match others.into_iter().find(|(_, other)| is_same_file(path, other)) {
+            Some((what, _)) => Err(Failure::new(format!(
+                "{option} {}: found the file of {what}, expected another one",
+                path.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     /// Whether a file is there whose content would be gone.

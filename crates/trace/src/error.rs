@@ -39,6 +39,12 @@ pub enum TraceError {
         /// The names of the formats there are.
         known: &'static [&'static str],
     },
+    /// Nothing is in the file, whose format nobody named.
+    #[error("{file}: found nothing in it, expected a trace")]
+    Empty {
+        /// The file.
+        file: Arc<str>,
+    },
     /// The file is compressed in a way that is not read.
     #[error("{file}: found {packed}, expected text, gzip, zstd or xz; unpack it first, as with `{unpack}`")]
     Packed {

@@ -84,6 +84,9 @@ impl TraceReader {
         let chosen = options.columns.as_ref().map_or(options.format, |_| Some(Format::Columns));
         let format = match chosen {
             Some(format) => format,
+            None if whole && prefix.trim_ascii().is_empty() => {
+                return Err(TraceError::Empty { file: Arc::clone(&file) });
+            }
             None => Format::detect(prefix, whole).ok_or_else(|| match packed(prefix) {
                 Some((packed, unpack)) => TraceError::Packed { file: Arc::clone(&file), packed, unpack },
                 None => TraceError::UnknownFormat {
@@ -232,6 +235,10 @@ pub struct TraceSequence {
     progress: Progress,
     clock: Clock,
     skipped_count: u64,
+    /// Of the first file.
+    format: Option<Format>,
+    /// Of the files opened so far.
+    labels: Vec<Label>,
 }
 
 impl TraceSequence {
@@ -251,6 +258,8 @@ impl TraceSequence {
             progress: Progress::new(total_bytes),
             clock: Clock::default(),
             skipped_count: 0,
+            format: None,
+            labels: Vec::new(),
         };
         sequence.open_next()?;
         Ok(sequence)
@@ -266,6 +275,17 @@ impl TraceSequence {
         self.skipped_count + self.current.as_ref().map_or(0, TraceReader::skipped_count)
     }
 
+    /// The format of the first file, detected or given.
+    pub fn format(&self) -> Option<Format> {
+        self.format
+    }
+
+    /// What the files that were opened so far say of themselves if they are synthetic, in their order: all of
+    /// them when the last request was read, also of what can be opened once only.
+    pub fn labels(&self) -> &[Label] {
+        &self.labels
+    }
+
     fn open_next(&mut self) -> Result<bool, TraceError> {
         self.skipped_count += self.current.take().map_or(0, |reader| reader.skipped_count());
         let Some(path) = self.waiting.pop_front() else {
@@ -276,6 +296,8 @@ impl TraceSequence {
             File::open(&path).map_err(|source| TraceError::Open { file: Arc::clone(&name), source })?;
         let progress = self.progress.with_total(file_size(&file));
         let reader = TraceReader::start(name, Box::new(file), progress, &self.options)?;
+        self.format.get_or_insert(reader.format());
+        self.labels.extend_from_slice(reader.labels());
         self.current = Some(TraceReader { clock: None, ..reader });
         self.clock.next_file();
         Ok(true)

@@ -279,16 +279,22 @@ impl fmt::Display for Stats {
             "requests       {} ({} reads, {} writes, {} flushes, {} trims)",
             self.request_count, self.read_count, self.write_count, self.flush_count, self.trim_count
         )?;
-        writeln!(f, "writes         {:.2} %", self.write_percent())?;
-        writeln!(f, "mean write     {:.2} KiB in whole chunks", self.write_kib_mean())?;
-        writeln!(f, "random writes  {:.2} %", self.random_percent())?;
+        // Shares and means of nothing are none.
+        let of = |count: u64, figure: f64, unit: &str| {
+            if count > 0 { format!("{figure:.2}{unit}") } else { "n/a".to_owned() }
+        };
+        writeln!(f, "writes         {}", of(self.request_count, self.write_percent(), " %"))?;
+        let mean = of(self.write_count, self.write_kib_mean(), " KiB in whole chunks");
+        writeln!(f, "mean write     {mean}")?;
+        writeln!(f, "random writes  {}", of(self.write_count, self.random_percent(), " %"))?;
         writeln!(
             f,
             "chunk writes   {} to {} chunks of {} bytes",
             self.chunk_write_count, self.unique_chunk_count, self.chunk_bytes
         )?;
-        writeln!(f, "update ratio   {:.2}", self.update_ratio())?;
-        writeln!(f, "top 20 %       {:.2} % of the chunk writes", self.top_fifth_percent())?;
+        writeln!(f, "update ratio   {}", of(self.unique_chunk_count, self.update_ratio(), ""))?;
+        let top = of(self.chunk_write_count, self.top_fifth_percent(), " % of the chunk writes");
+        writeln!(f, "top 20 %       {top}")?;
         writeln!(f, "working set    {:.3} GiB written", self.working_set_gib())?;
         writeln!(f, "footprint      {:.3} GiB in 1 MiB segments", self.footprint_gib())?;
         write!(f, "duration       {:.3} s", self.duration_us as f64 / 1e6)

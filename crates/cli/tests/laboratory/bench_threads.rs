@@ -114,3 +114,12 @@ fn threads_without_work_are_refused() {
         "--shards 13: found a volume of 12582912 bytes, expected at least 13631488",
     );
 }
+
+#[test]
+fn a_volume_of_less_than_a_stripe_is_none() {
+    let bench =
+        ["bench", "--device", "null", "--schemes", "raid", "--workload", "seqread", "--seconds", "0.01"];
+    for (option, size) in [("--volume-size", "0B"), ("--volume-size", "20KiB"), ("--working-set", "0B")] {
+        refused(&[&bench[..], &[option, size]].concat(), "expected at least a stripe of 24 KiB");
+    }
+}

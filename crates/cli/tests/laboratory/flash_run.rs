@@ -147,3 +147,45 @@ fn presets_are_listed() {
     }
     assert_eq!(list[0]["config"]["blocks"], 81_920);
 }
+
+#[test]
+fn blocks_of_one_page_are_run() {
+    let json =
+        ran(&["--workload", "uniform", "--logical-size", "1MiB", "--spare", "1.2", "--pages-per-block", "1"]);
+    assert_eq!(number(&json, "/config/pages_per_block"), 1);
+    assert_eq!(number(&json, "/page_copies"), 0, "a block is invalid as a whole: {json}");
+}
+
+#[test]
+fn what_was_not_counted_has_no_figure() {
+    let nothing = ["--workload", "uniform", "--logical-size", "16MiB", "--drive-writes", "0"];
+    let json = ran(&nothing);
+    assert_eq!(number(&json, "/host_pages_written"), 0);
+    assert!(json["write_amplification"].is_null() && json["wear_per_host_page"].is_null(), "{json}");
+    let text = elastripe(&[&["flash", "run", "--seed", "1"], &nothing[..]].concat());
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("write amplification  n/a"), "{text}");
+    assert!(
+        text.contains("closed form") && !text.contains(" %)"),
+        "no deviation of what is not known: {text}"
+    );
+}
+
+#[test]
+fn placement_that_was_not_counted_has_no_figure() {
+    let words = [
+        "--workload",
+        "zipf:0.99",
+        "--logical-size",
+        "16MiB",
+        "--placement",
+        "single",
+        "--drive-writes",
+        "0",
+    ];
+    let output = elastripe(&[&["flash", "run", "--seed", "1", "--json"], &words[..]].concat());
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(number(&json, "/host_pages_written"), 0);
+    assert!(json["write_amplification"].is_null(), "{json:#}");
+    assert!(float(&json, "/write_amplification_with_fill") > 1.0, "{json:#}");
+}

@@ -2,6 +2,7 @@
 //! and claims nothing, and it is the same whether a run was killed, or done in parts.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use crate::replay_common::{elastripe, refused};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -345,4 +346,20 @@ fn a_python_without_hyperqueue_is_an_error_that_names_it() {
     }
     let output = lab(&["run", "X-19", "--out", out, "--executor", "hq", "--shard", "1/2"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_report_of_a_scale_that_was_not_run_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let run = elastripe(&["lab", "run", "X-19", "--scale", "0.001", "--out", out]);
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    assert!(elastripe(&["lab", "report", "--out", out]).status.success());
+    let read = || std::fs::read(folder.path().join("report.json")).unwrap();
+    let before = read();
+    refused(
+        &["lab", "report", "--out", out, "--scale", "0.5"],
+        "found cells of the scale 0.001, expected some of 0.5",
+    );
+    assert!(read() == before, "the report of what there is stays");
 }

@@ -198,3 +198,49 @@ fn rows_of_several_runs_are_refused() {
         assert!(!output.status.success() && errors.contains(said), "{words:?}: {errors}");
     }
 }
+
+#[test]
+fn no_output_takes_the_place_of_what_the_run_reads_or_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = trace(folder.path());
+    let before = std::fs::read(&trace).unwrap();
+    let link = folder.path().join("link.csv");
+    std::os::unix::fs::symlink(&trace, &link).unwrap();
+    let link = link.to_str().unwrap();
+    let members: Vec<String> =
+        (0..4).map(|member| folder.path().join(format!("m{member}")).to_str().unwrap().to_owned()).collect();
+    let mut create = vec!["create", "--scheme", "raid", "--parity", "1", "--file-size", "64MiB", "--data"];
+    create.extend(members.iter().map(String::as_str));
+    let made = elastripe(&create);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let table = folder.path().join("both.csv");
+    let (member, table) = (members[1].as_str(), table.to_str().unwrap());
+    let (replay, simulate) =
+        (["replay", "--trace", &trace], ["simulate", "--trace", &trace, "--ssd", "was-ssd"]);
+    let on_members = ["replay", "--trace", &trace, &members[0], member, &members[2], &members[3]];
+    let json_link = format!("--json={link}");
+    let flash = ["flash", "run", "--workload", &trace, "--seed", "1", "--logical-size", "32MiB"];
+    for (run, output, what) in [
+        (&replay[..], &["--device", "null", "--interval", "10", "--series", &trace][..], "--trace"),
+        (&replay, &["--device", "null", "--interval", "10", "--series", link], "--trace"),
+        (&replay, &["--device", "null", &json_link], "--trace"),
+        (&simulate, &["--interval", "10", "--series", &trace], "--trace"),
+        (&flash, &["--interval", "10", "--series", &trace], "--workload"),
+        (&on_members, &["--interval", "10", "--series", member], "member"),
+        (&on_members, &[&format!("--json={member}")], "member"),
+        (
+            &replay,
+            &["--device", "null", &format!("--json={table}"), "--interval", "10", "--series", table],
+            "--series",
+        ),
+    ] {
+        let words = [run, output].concat();
+        let ended = elastripe(&words);
+        let error = String::from_utf8_lossy(&ended.stderr);
+        assert!(!ended.status.success(), "{words:?}");
+        assert!(error.contains(what) && error.contains("expected another"), "{words:?}: {error}");
+        assert!(std::fs::read(&trace).unwrap() == before, "{words:?}: the trace is gone");
+    }
+    let examined = elastripe(&["examine", member]);
+    assert!(examined.status.success(), "{}", String::from_utf8_lossy(&examined.stderr));
+}

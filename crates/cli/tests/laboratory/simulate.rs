@@ -464,3 +464,87 @@ fn fixed_parity_stays_on_the_last_devices() {
     let elastic = ["simulate", "--trace", &trace, "--scheme", "elastic", "--layout", "fixed"];
     refused(&elastic, "always rotates parity");
 }
+
+#[test]
+fn idle_times_of_a_trace_take_no_time() {
+    // Thirty years, of which nobody waits for a day.
+    let (_folder, trace) = written("0,0,W,4096,4096\n1000000000000000,0,W,0,4096\n");
+    let common = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "16MiB", "--timed"];
+    let json = simulate(&[&common[..], &["--interval", "3600s"]].concat());
+    assert!(float(&json, "/virtual_seconds") >= 1e9, "{json:#}");
+    assert!(float(&json, "/cpu/seconds") < 10.0, "{}", json["cpu"]);
+    let rows = json["series"].as_array().unwrap();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(number(&rows[0], "/requests_at_end"), 1);
+    assert!(float(&rows[0], "/seconds_at_end") < 3601.0, "the row ends when it is due: {rows:?}");
+}
+
+#[test]
+fn latencies_beyond_an_hour_are_what_they_were() {
+    // All at once, to disks of some 90 MB/s.
+    let text = "0,0,W,0,1073741824\n".repeat(900);
+    let (_folder, trace) = written(&text);
+    let common = ["--trace", &trace, "--ssd", "seagate-st1000dm003", "--scheme", "raid", "--geometry", "2+1"];
+    let json = simulate(&[&common[..], &["--chunk-size", "1MiB", "--timed"]].concat());
+    let (last, seconds) = (float(&json, "/latency_us_max") / 1e6, float(&json, "/virtual_seconds"));
+    assert!(seconds > 4000.0 && last > 0.99 * seconds, "{last} of {seconds}");
+}
+
+#[test]
+fn a_time_that_lies_before_others_is_no_latency() {
+    let (_folder, trace) = written("0,0,W,0,4096\n60000000,0,W,4096,4096\n30000000,0,W,8192,4096\n");
+    let json = simulate(&["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "16MiB", "--timed"]);
+    assert!(float(&json, "/latency_us_max") < 1e6, "half a minute is nobody's latency: {json:#}");
+}
+
+#[test]
+fn what_was_not_measured_has_no_figure() {
+    let (_folder, reads) = written("0,0,R,0,4096\n10,0,R,8192,4096\n");
+    let common = ["--trace", &reads, "--ssd", "was-ssd", "--ssd-size", "16MiB"];
+    let json = simulate(&common);
+    for figure in [
+        "write_amplification",
+        "raid_write_amplification",
+        "device_write_amplification",
+        "metadata_write_amplification",
+        "log_write_amplification",
+        "absorbed_share",
+    ] {
+        assert!(json[figure].is_null(), "{figure} of no writes: {}", json[figure]);
+    }
+    let text = elastripe(&[&["simulate"], &common[..]].concat());
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(text.contains("per byte of users n/a: RAID n/a"), "{text}");
+    // Without service times no time passes; at the times of the trace it does.
+    let (_folder, trace) = skewed();
+    let untimed = ["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "32MiB", "--untimed"];
+    let json = simulate(&untimed);
+    let timings = ["requests_per_second", "latency_us_mean", "latency_us_p50", "latency_us_max"];
+    for figure in timings {
+        assert!(json[figure].is_null(), "{figure} without service times: {}", json[figure]);
+    }
+    assert!(float(&json, "/write_amplification") > 0.9, "{json:#}");
+    let open = simulate(&[&untimed[..], &["--timed"]].concat());
+    assert!(float(&open, "/requests_per_second") < 2000.0, "{open:#}");
+    // In tables and results, too, and what is known already is not run again.
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out").to_str().unwrap().to_owned();
+    let sweep = ["simulate", "--compare", "raid,eplog", "--out", &out];
+    for round in 0..2 {
+        let output = elastripe(&[&sweep, &untimed[..]].concat());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.matches("n/a").count() == 8, "{text}");
+        assert_eq!(output.stderr.is_empty(), round == 1, "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let results = std::fs::read_to_string(folder.path().join("out/results.csv")).unwrap();
+    assert!(!results.contains("NaN"), "{results}");
+}
+
+#[test]
+fn columns_say_whether_the_fill_counts() {
+    let (_folder, trace) = skewed();
+    let words = ["simulate", "--trace", &trace, "--compare", "raid,eplog"];
+    let output = elastripe(&[&words[..], &small("raid")].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("  GC ops/SSD with fill  erases/SSD  "), "{text}");
+}

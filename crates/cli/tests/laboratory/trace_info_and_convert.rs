@@ -3,6 +3,8 @@
 
 use crate::replay_common::{elastripe, number, refused};
 use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 
 const TRACE: &str = "ts_us,dev,op,offset,len\n0,0,W,0,4096\n10,0,R,8192,512\n20,1,W,4096,8192\n";
 
@@ -145,4 +147,71 @@ fn files_are_held_against_what_is_published_of_a_collection() {
     let again: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(again["hash"], json["hash"]);
     refused(&["trace", "published", "nothing"], "financial1");
+}
+
+#[test]
+fn shares_of_nothing_are_none_and_an_empty_trace_is_called_empty() {
+    let scratch = tempfile::tempdir().unwrap();
+    let path = scratch.path().join("t.csv");
+    let path = path.to_str().unwrap();
+    std::fs::write(path, "0,0,R,0,4096\n").unwrap();
+    let json = info(&[path]);
+    assert_eq!(json["write_percent"], 0.0);
+    for share in ["write_kib_mean", "random_percent", "update_ratio", "top_fifth_percent"] {
+        assert!(json[share].is_null(), "{share} of no writes: {}", json[share]);
+    }
+    let text = String::from_utf8(elastripe(&["trace", "info", path]).stdout).unwrap();
+    assert!(text.contains("update ratio   n/a") && text.contains("random writes  n/a"), "{text}");
+    for empty in ["", "\n\n"] {
+        std::fs::write(path, empty).unwrap();
+        refused(&["trace", "info", path], "t.csv: found nothing in it, expected a trace");
+    }
+}
+
+/// Runs the program with a file as a pipe on its standard input.
+fn piped(words: &[&str], path: &Path) -> Output {
+    let mut cat = Command::new("cat").arg(path).stdout(Stdio::piped()).spawn().unwrap();
+    let input = cat.stdout.take().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_elastripe")).args(words).stdin(input).output().unwrap();
+    cat.wait().unwrap();
+    output
+}
+
+#[test]
+fn a_synthetic_trace_says_what_it_is_through_a_pipe() {
+    let scratch = tempfile::tempdir().unwrap();
+    let (path, out) = (scratch.path().join("zipf.csv"), scratch.path().join("out.csv"));
+    let made = elastripe(&[
+        "trace",
+        "generate",
+        "--profile",
+        "zipf:0.9",
+        "--range",
+        "8MiB",
+        "--requests",
+        "50",
+        "--seed",
+        "3",
+        path.to_str().unwrap(),
+    ]);
+    assert!(made.status.success(), "{made:?}");
+    let json = |words: &[&str]| -> Value {
+        let output = piped(words, &path);
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let said = json(&["trace", "info", "--json", "-"]);
+    assert_eq!(said["format"], "csv");
+    assert_eq!(said["synthetic"], info(&[path.to_str().unwrap()])["synthetic"]);
+    assert!(!said["synthetic"].is_null(), "{said:#}");
+    let replayed = json(&["replay", "--json", "--trace", "-", "--device", "null"]);
+    assert!(
+        replayed["synthetic"][0].as_str().is_some_and(|said| said.starts_with("zipf:0.9")),
+        "{replayed:#}"
+    );
+    let simulated = json(&["simulate", "--json", "--trace", "-", "--ssd", "was-ssd"]);
+    assert!(!simulated["config"]["trace"]["synthetic"].as_array().unwrap().is_empty(), "{simulated:#}");
+    let converted = piped(&["trace", "convert", "-", out.to_str().unwrap()], &path);
+    assert!(converted.status.success(), "{converted:?}");
+    assert_eq!(info(&[out.to_str().unwrap()])["synthetic"], said["synthetic"]);
 }

@@ -44,6 +44,17 @@ fn check_work(arguments: &Arguments) -> Result<(), Failure> {
 /// Sizes that the volume has no use for.
 fn check_volume(arguments: &Arguments) -> Result<(), Failure> {
     let volume = &arguments.volume;
+    let stripe_bytes = u64::try_from(arguments.geometry.data_count)?.saturating_mul(arguments.chunk_size);
+    let sizes = [("--volume-size", Some(volume.volume_size)), ("--working-set", volume.working_set)];
+    for (option, bytes) in sizes {
+        if let Some(bytes) = bytes.filter(|&bytes| bytes < stripe_bytes) {
+            return Err(Failure::new(format!(
+                "{option} {}: expected at least a stripe of {}",
+                show_size(bytes),
+                show_size(stripe_bytes)
+            )));
+        }
+    }
     if let Some(bytes) = volume.working_set.filter(|&bytes| bytes > volume.volume_size) {
         return Err(Failure::new(format!(
             "--working-set {}: expected at most the {} of --volume-size",

@@ -14,8 +14,8 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 use trace::{Op, Request};
 
-/// Longer latencies count as this: an hour.
-const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+/// Longer latencies count as this, 292 years: in virtual time, at the times of a trace, hours are nothing.
+const LATENCY_NS_MAX: u64 = i64::MAX.cast_unsigned();
 /// How long one wait lasts at most.
 const WAIT_NS: u64 = 50_000_000;
 /// A sleep may end so much too late.
@@ -216,7 +216,7 @@ impl<'a> Driver<'a> {
             latency: latencies()?,
         };
         let start = self.now_ns();
-        let mut now = start;
+        let (mut now, mut latest_due) = (start, start);
         let mut requests = requests.into_iter();
         let mut next = requests.next();
         while next.is_some() || self.free_flights.len() < self.depth {
@@ -229,10 +229,13 @@ impl<'a> Driver<'a> {
                         start.saturating_add((request.time_us as f64 * 1e3 / speed) as u64)
                     }
                 };
+                // A request whose time lies before that of one in front of it is sent with that.
+                let due = latest_due.max(due);
                 if due > now {
-                    wait_ns = self.rest(wait_ns.min(due - now));
+                    wait_ns = self.rest(self.wait_ns(due, now));
                     break;
                 }
+                latest_due = due;
                 if self.free_flights.is_empty() || self.conflicts(&request) {
                     break;
                 }
@@ -268,6 +271,16 @@ impl<'a> Driver<'a> {
             self.target.pass_to(self.simulated_ns)?;
         }
         Ok(())
+    }
+
+    /// How long to wait for a request that is due later. Time that is simulated passes in one step, but for
+    /// the end of a row; what the target has to do meanwhile, it does when it is due.
+    fn wait_ns(&self, due: u64, now: u64) -> u64 {
+        if self.target.clock_ns().is_none() {
+            return WAIT_NS.min(due - now);
+        }
+        let row = self.series.as_ref().and_then(|series| series.row_due_ns()).filter(|&row| row > now);
+        row.map_or(due, |row| row.min(due)) - now
     }
 
     /// With nothing in flight there is nothing to turn: sleeps through most of `wait_ns` and returns the

@@ -1,13 +1,13 @@
 //! Which trace, how it is read and prepared; the same for `replay` and `simulate`.
 
 use crate::failure::{EXIT_MISUSED, Failure};
-use crate::trace::{Reading, describe_labels, named};
+use crate::trace::{Reading, labels, named, synthetic::describe};
 use crate::watch::{Shown, Watch};
 use clap::Args;
 use node::units::show_size;
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use trace::{Op, PrepareOptions, Request, TraceError, TraceSequence, prepare, prepare_slice};
 
@@ -123,7 +123,7 @@ impl TraceOptions {
         if requests.is_empty() {
             return Err(Failure::new(format!("{}: no requests to replay", self.traces[0].display())));
         }
-        let synthetic = describe_labels(&traces, &self.reading.options())?;
+        let synthetic = labels(&traces, &self.reading.options())?.iter().map(describe).collect();
         Ok(Loaded { requests, footprint_bytes, bad_lines: bad_lines.get(), synthetic })
     }
 
@@ -133,7 +133,7 @@ impl TraceOptions {
         let requests = sequence.by_ref().collect::<Result<Vec<_>, _>>()?;
         let mut loaded = self.prepare(&requests, self.traces[0].display().to_string(), chunk_bytes)?;
         loaded.bad_lines = sequence.skipped_count();
-        loaded.synthetic = describe_labels(traces, &self.reading.options())?;
+        loaded.synthetic = sequence.labels().iter().map(describe).collect();
         Ok(loaded)
     }
 
@@ -146,6 +146,14 @@ impl TraceOptions {
             return Err(Failure::new(format!("{said}: no requests to replay")));
         }
         Ok(Loaded { requests, footprint_bytes, bad_lines: 0, synthetic: vec![said] })
+    }
+
+    /// The files that it is read from, and what names them.
+    pub fn inputs(&self) -> impl Iterator<Item = (&str, &Path)> {
+        fn named(path: &Path) -> &Path {
+            if path.as_os_str() == "-" { Path::new("/dev/stdin") } else { path }
+        }
+        self.traces.iter().map(|path| ("--trace", named(path)))
     }
 
     fn preparation(&self, chunk_bytes: u64) -> PrepareOptions {

@@ -11,7 +11,7 @@ use clap::Args;
 use flash::Counters;
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// More rows are a mistake.
 const ROWS_MAX: usize = 1_000_000;
@@ -79,9 +79,12 @@ fn parse_every(text: &str) -> Result<Every, String> {
 }
 
 impl SeriesOptions {
-    /// Refuses a file that cannot be written, before the run.
-    pub fn check(&self) -> Result<(), Failure> {
-        self.series.as_ref().map_or(Ok(()), |path| OutFile::new("--series", path).map(|_| ()))
+    /// Refuses a file that cannot be written, or that the run reads, before it; `inputs` are what names each
+    /// file that it reads, and where it is.
+    pub fn check<'a>(&self, inputs: impl IntoIterator<Item = (&'a str, &'a Path)>) -> Result<(), Failure> {
+        let Some(path) = &self.series else { return Ok(()) };
+        OutFile::check_apart("--series", path, inputs)?;
+        OutFile::new("--series", path).map(|_| ())
     }
 
     /// Writes the rows to the file, if one is named.
@@ -175,12 +178,29 @@ impl Series {
         self.latency.saturating_record(latency_ns);
     }
 
-    /// Whether a row ends here.
-    pub fn is_due(&self, now_ns: u64, done: Done) -> bool {
+    /// Whether a row ends here; a stretch in which no request ended has none.
+    pub fn is_due(&mut self, now_ns: u64, done: Done) -> bool {
         match self.every {
             Every::Requests(count) => done.requests - self.done.requests >= count,
-            Every::Nanoseconds(_) => now_ns >= self.due_ns,
+            Every::Nanoseconds(_) if now_ns < self.due_ns => false,
+            Every::Nanoseconds(ns) if self.latency.is_empty() => {
+                self.due_ns = self.end_of_stretch(ns, now_ns);
+                false
+            }
+            Every::Nanoseconds(_) => true,
         }
+    }
+
+    /// When the stretch of so many nanoseconds ends in which a moment lies.
+    fn end_of_stretch(&self, ns: u64, now_ns: u64) -> u64 {
+        let passed = now_ns.saturating_sub(self.start_ns) / ns;
+        self.start_ns.saturating_add((passed + 1).saturating_mul(ns))
+    }
+
+    /// When a row of what was done since the last one ends by the clock; a stretch in which nothing is done
+    /// has none.
+    pub fn row_due_ns(&self) -> Option<u64> {
+        (!self.latency.is_empty() && self.due_ns < u64::MAX).then_some(self.due_ns)
     }
 
     /// Ends a row.
@@ -191,8 +211,7 @@ impl Series {
             )));
         }
         if let Every::Nanoseconds(ns) = self.every {
-            let passed = now.now_ns.saturating_sub(self.start_ns) / ns;
-            self.due_ns = self.start_ns.saturating_add((passed + 1).saturating_mul(ns));
+            self.due_ns = self.end_of_stretch(ns, now.now_ns);
         }
         self.rows.push(self.row(&now, done));
         self.latency.reset();

@@ -65,7 +65,14 @@ pub fn load(
     let counts = |found: &Found| builds == Builds::All || found.build == build;
     let scales: BTreeSet<Scale> = all.iter().filter(|found| counts(found)).map(|found| found.scale).collect();
     let scale = match (scale, scales.len()) {
-        (Some(scale), _) => scale,
+        (Some(scale), _) if scales.contains(&scale) => scale,
+        (Some(scale), _) => {
+            let found: Vec<String> = scales.iter().map(Scale::to_string).collect();
+            return Err(named(format!(
+                "found cells of the scale {}, expected some of {scale}",
+                found.join(", ")
+            )));
+        }
         (None, 1) => *scales.first().expect("it has one element"),
         (None, _) => {
             let found: Vec<String> = scales.iter().map(Scale::to_string).collect();

@@ -203,7 +203,11 @@ fn written(
     shown: Shown<'_>,
 ) -> Result<Written, Failure> {
     check_flash(&config, 1, "--logical-size")?;
-    arguments.rows.check()?;
+    let trace = match &arguments.workload {
+        Source::Trace(path) => Some(("--workload", path.as_path())),
+        Source::Pattern(_) => None,
+    };
+    arguments.rows.check(trace)?;
     let mut ssd = Ssd::new(config)?;
     let mut latencies = latencies();
     let mut note = |latency_ns: u64| latencies.saturating_record(latency_ns.max(1));

@@ -145,7 +145,9 @@ fn report(
     all: Counts,
     memory_bytes: usize,
 ) -> Value {
-    let amplification = |counts: Counts| float(counts.written + counts.copied) / float(counts.written.max(1));
+    let amplification = |counts: Counts| {
+        (counts.written > 0).then(|| float(counts.written + counts.copied) / float(counts.written))
+    };
     let placed = &arguments.placed;
     json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -189,6 +191,7 @@ pub fn text(report: &Value) -> String {
         match (value.as_str(), value.as_f64().filter(|_| value.is_f64())) {
             (Some(text), _) => format!("{key:30} {text}"),
             (None, Some(number)) => format!("{key:30} {number:.3}"),
+            (None, None) if value.is_null() => format!("{key:30} n/a"),
             (None, None) => format!("{key:30} {value}"),
         }
     };

@@ -4,6 +4,7 @@ use super::config::{frontier_name, gc_name, levelling_name, streams_name};
 use super::workload::Source;
 use super::{Measured, RunArguments};
 use crate::drive::series::rows_json;
+use crate::number::float;
 use crate::provenance;
 use flash::{DeviceConfig, GcPolicy, Pattern, SlcCap, Ssd, SsdConfig, presets, theory};
 use hdrhistogram::Histogram;
@@ -22,6 +23,12 @@ impl Report<'_> {
     fn rate(&self) -> Option<f64> {
         let written = self.ssd.counters().flash_pages_written() as f64;
         (self.measured.cpu_seconds > 0.0).then(|| written / self.measured.cpu_seconds)
+    }
+
+    /// Flash pages per page of the host; nothing if it wrote none.
+    fn amplification(&self) -> Option<f64> {
+        let counters = self.ssd.counters();
+        (counters.host_pages_written > 0).then(|| counters.write_amplification())
     }
 
     /// What a closed form says, where there is one for this configuration.
@@ -50,6 +57,7 @@ impl Report<'_> {
         let wear = self.ssd.wear();
         let (slc_blocks, slc_cap) = self.ssd.slc_blocks();
         let ratio = self.arguments.device.stress_ratio;
+        let host_pages = float(counters.host_pages_written);
         let mut json = json!({
             "version": env!("CARGO_PKG_VERSION"),
             "provenance": provenance::json(),
@@ -61,7 +69,7 @@ impl Report<'_> {
             "drive_writes": self.arguments.drive_writes,
             "parity_writes": self.arguments.parity_writes,
             "parity_space": self.arguments.parity_space,
-            "write_amplification": counters.write_amplification(),
+            "write_amplification": self.amplification(),
             "closed_form": self.closed_form(),
             "host_pages_written": counters.host_pages_written,
             "parity_pages_written": counters.parity_pages_written,
@@ -82,7 +90,7 @@ impl Report<'_> {
             "slc_blocks": slc_blocks,
             "slc_blocks_cap": slc_cap,
             "stress_ratio": ratio,
-            "wear_per_host_page": counters.wear(ratio) / counters.host_pages_written.max(1) as f64,
+            "wear_per_host_page": self.amplification().map(|_| counters.wear(ratio) / host_pages),
             "erases_per_block": {
                 "min": wear.min, "max": wear.max, "mean": wear.mean, "deviation": wear.deviation,
             },
@@ -135,11 +143,15 @@ impl Report<'_> {
                 workload_name(&self.arguments.workload),
                 self.arguments.seed
             ),
-            format!("write amplification  {:.4}", counters.write_amplification()),
+            format!(
+                "write amplification  {}",
+                self.amplification().map_or_else(|| "n/a".to_owned(), |found| format!("{found:.4}"))
+            ),
         ];
         if let Some(closed) = self.closed_form() {
-            let deviation = (counters.write_amplification() / closed - 1.0) * 100.0;
-            lines.push(format!("closed form          {closed:.4} ({deviation:+.2} %)"));
+            let deviation = self.amplification().map(|found| (found / closed - 1.0) * 100.0);
+            let deviation = deviation.map_or_else(String::new, |percent| format!(" ({percent:+.2} %)"));
+            lines.push(format!("closed form          {closed:.4}{deviation}"));
         }
         lines.push(format!("host pages written   {}", show_count(counters.host_pages_written)));
         lines.push(format!("flash pages written  {}", show_count(counters.flash_pages_written())));

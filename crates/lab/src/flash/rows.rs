@@ -47,7 +47,9 @@ impl Rows {
     /// Ends a row if one is due when so many requests have been made.
     pub fn look(&mut self, requests: u64, ssd: &Ssd, now_ns: u64) -> Result<(), Failure> {
         let done = done(requests, ssd);
-        if let Some(series) = self.series.as_mut().filter(|series| series.is_due(now_ns, done)) {
+        if let Some(series) = &mut self.series
+            && series.is_due(now_ns, done)
+        {
             series.end_row(moment(ssd, now_ns), done)?;
             self.ended = requests;
         }

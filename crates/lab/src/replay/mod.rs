@@ -37,7 +37,7 @@ use node::placement::{PlacementInfo, placement_info, rewrites_name};
 use node::units::{parse_chunk_size, show_size};
 use report::Report;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Options that say what an array is like that is made for the run, and mean nothing to another one.
@@ -120,6 +120,8 @@ impl Checkpoint {
 /// Runs `replay`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     if let Some(path) = arguments.json.as_ref().filter(|path| path.as_os_str() != "-") {
+        let series = arguments.rows.series.as_deref().map(|path| ("--series", path));
+        OutFile::check_apart("--json", path, arguments.inputs().chain(series))?;
         OutFile::new("--json", path)?;
     }
     let report = replayed(arguments, None, Shown::Progress)?;
@@ -151,6 +153,7 @@ fn verified(report: &Report) -> Result<(), Failure> {
 
 /// Replays the trace, one in memory if there is one, against what the arguments name.
 fn replayed(arguments: &Arguments, memory: Option<&Memory>, shown: Shown<'_>) -> Result<Report, Failure> {
+    arguments.rows.check(arguments.inputs())?;
     let load = |trace: &TraceOptions, chunk_bytes| trace.load_or(memory, chunk_bytes, shown);
     if let Some(devices) = arguments.device {
         let Made { mut target, loaded, chunk_bytes } =
@@ -297,6 +300,11 @@ pub(crate) fn measure(
 }
 
 impl Arguments {
+    /// The files that are read, or are members, and what names them.
+    fn inputs(&self) -> impl Iterator<Item = (&str, &Path)> {
+        self.trace.inputs().chain(self.members.iter().map(|path| ("a member", path.as_path())))
+    }
+
     /// Refuses every other target.
     fn with_null_devices(&self) -> Result<&Self, Failure> {
         if self.device == Some(DeviceKind::Null) && self.members.is_empty() && self.nbd.is_none() {
@@ -332,7 +340,6 @@ fn drive(
     shown: Shown<'_>,
 ) -> Result<Report, Failure> {
     loaded.check_footprint(target.volume_bytes())?;
-    arguments.rows.check()?;
     let covered = fill_bytes(target, loaded.footprint_bytes);
     let full_pace = if simulates_time(arguments, target) { Pace::Simulated } else { Pace::Full };
     let config = config_json(arguments, target, chunk_bytes, loaded, full_pace);

@@ -4,6 +4,7 @@ use super::outcome::{Outcome, Stretch};
 use crate::number::float;
 use block::Stream;
 use flash::Counters;
+use node::units::show_count;
 use serde_json::Value;
 
 /// Their names, in the order of the columns. Those of devices are of the SSDs while the trace ran.
@@ -47,9 +48,9 @@ pub const NAMES: [&str; 37] = [
     "rebuild_bytes_per_s",
 ];
 
-/// One run's, in the order of [`NAMES`].
+/// One run's, in the order of [`NAMES`]; none where nothing was measured.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Figures(Vec<f64>);
+pub struct Figures(Vec<Option<f64>>);
 
 /// Mean, least, most and standard deviation over some devices.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -126,56 +127,58 @@ impl Outcome {
         let done = &run.phase.outcome;
         let user_bytes = done.chunks_written as f64 * chunk_bytes;
         let bytes = |stream| self.bytes_of(run, Role::All, &[stream]);
-        let per = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 1.0 };
+        let per = |part: f64, whole: f64| (whole > 0.0).then(|| part / whole);
         let pages = self.spread(run, |c| c.host_pages_written).sum;
         let programs = self.spread(run, Counters::flash_pages_written).sum;
         let gc = self.spread(run, |c| c.gc_operations);
         let fill_gc = self.fill.as_ref().map_or(0.0, |fill| self.spread(fill, |c| c.gc_operations).mean);
         let erases = self.spread(run, |c| c.erases);
         let seconds = run.virtual_ns as f64 / 1e9;
-        let us = |percentile| done.latency.value_at_percentile(percentile) as f64 / 1e3;
+        // Without service times all ends at once.
+        let us = |ns: f64| self.is_timed.then_some(ns / 1e3);
+        let percentile = |percent| us(done.latency.value_at_percentile(percent) as f64);
         let counted = run.phase.counted.as_ref();
         // Chunks overwritten in memory before a device had them.
         let absorbed = counted.map_or(0.0, |counted| counted.stats.cache.absorbed as f64);
-        let part = |bytes: f64| if user_bytes > 0.0 { bytes / user_bytes } else { 0.0 };
+        let is_paced = self.is_timed || self.is_open_loop;
         Figures(vec![
-            done.requests as f64,
-            done.chunks_written as f64,
-            (bytes(Stream::Data) + bytes(Stream::Parity)) / chunk_bytes,
-            bytes(Stream::Log) / chunk_bytes,
-            bytes(Stream::Metadata),
-            absorbed,
-            if user_bytes > 0.0 { absorbed * chunk_bytes / user_bytes } else { 0.0 },
-            pages,
-            programs,
-            self.spread(run, |c| c.page_copies).sum,
-            gc.sum,
-            gc.mean,
-            gc.min,
-            gc.max,
-            gc.mean + fill_gc,
-            erases.sum,
-            erases.mean,
-            erases.min,
-            erases.max,
-            erases.deviation,
+            Some(done.requests as f64),
+            Some(done.chunks_written as f64),
+            Some((bytes(Stream::Data) + bytes(Stream::Parity)) / chunk_bytes),
+            Some(bytes(Stream::Log) / chunk_bytes),
+            Some(bytes(Stream::Metadata)),
+            Some(absorbed),
+            per(absorbed * chunk_bytes, user_bytes),
+            Some(pages),
+            Some(programs),
+            Some(self.spread(run, |c| c.page_copies).sum),
+            Some(gc.sum),
+            Some(gc.mean),
+            Some(gc.min),
+            Some(gc.max),
+            Some(gc.mean + fill_gc),
+            Some(erases.sum),
+            Some(erases.mean),
+            Some(erases.min),
+            Some(erases.max),
+            Some(erases.deviation),
             per(pages * self.page_bytes as f64, user_bytes),
-            part(self.bytes_of(run, Role::Ssds, &[Stream::Metadata])),
-            part(self.bytes_of(run, Role::LogDevices, &Stream::ALL)),
+            per(self.bytes_of(run, Role::Ssds, &[Stream::Metadata]), user_bytes),
+            per(self.bytes_of(run, Role::LogDevices, &Stream::ALL), user_bytes),
             per(programs, pages),
             per(programs * self.page_bytes as f64, user_bytes),
-            self.wear().sum,
-            self.wear().max,
-            seconds,
-            if seconds > 0.0 { done.requests as f64 / seconds } else { 0.0 },
-            done.latency.mean() / 1e3,
-            us(50.0),
-            us(99.0),
-            us(99.9),
-            done.latency.max() as f64 / 1e3,
-            counted.map_or(0.0, |counted| counted.stats.stripes_committed as f64),
-            counted.map_or(0.0, |counted| counted.gc.chunks_rewritten as f64),
-            self.rebuilt.map_or(0.0, |rebuilt| rebuilt.bytes_per_s() as f64),
+            Some(self.wear().sum),
+            Some(self.wear().max),
+            Some(seconds),
+            per(done.requests as f64, seconds).filter(|_| is_paced),
+            us(done.latency.mean()),
+            percentile(50.0),
+            percentile(99.0),
+            percentile(99.9),
+            us(done.latency.max() as f64),
+            Some(counted.map_or(0.0, |counted| counted.stats.stripes_committed as f64)),
+            Some(counted.map_or(0.0, |counted| counted.gc.chunks_rewritten as f64)),
+            Some(self.rebuilt.map_or(0.0, |rebuilt| rebuilt.bytes_per_s() as f64)),
         ])
     }
 }
@@ -185,7 +188,8 @@ impl Outcome {
     pub fn named_figures(&self) -> Vec<(String, f64)> {
         let figures = self.figures();
         let names = NAMES.iter().map(|name| (*name).to_owned());
-        let mut named: Vec<(String, f64)> = names.zip(figures.values().iter().copied()).collect();
+        let known = names.zip(figures.values()).filter_map(|(name, value)| Some((name, (*value)?)));
+        let mut named: Vec<(String, f64)> = known.collect();
         let ssds = self.run.devices.iter().take(self.main_count).enumerate();
         for (index, device) in ssds {
             let counters = &device.counters;
@@ -215,19 +219,43 @@ impl Outcome {
 
 impl Figures {
     /// All of them.
-    pub fn values(&self) -> &[f64] {
+    pub fn values(&self) -> &[Option<f64>] {
         &self.0
+    }
+
+    /// Those as cells of a CSV file: empty where there is none.
+    pub fn cells(&self) -> impl Iterator<Item = String> {
+        self.0.iter().map(|value| value.map_or_else(String::new, |value| value.to_string()))
     }
 
     /// From the cells of a line of a CSV file; `None` if that is no whole line.
     pub fn parse(cells: &[&str]) -> Option<Self> {
-        let values = cells.iter().map(|cell| cell.parse().ok()).collect::<Option<Vec<f64>>>()?;
+        let value = |cell: &&str| if cell.is_empty() { Some(None) } else { cell.parse().ok().map(Some) };
+        let values = cells.iter().map(value).collect::<Option<Vec<Option<f64>>>>()?;
         (values.len() == NAMES.len()).then_some(Self(values))
     }
 
-    /// One by its name; 0 if there is none of that name.
+    /// One by its name.
+    pub fn known(&self, name: &str) -> Option<f64> {
+        *NAMES.iter().position(|&known| known == name).and_then(|at| self.0.get(at))?
+    }
+
+    /// The same; 0 if there is none.
     pub fn get(&self, name: &str) -> f64 {
-        NAMES.iter().position(|&known| known == name).and_then(|at| self.0.get(at)).copied().unwrap_or(0.0)
+        self.known(name).unwrap_or(0.0)
+    }
+
+    /// A share for people.
+    pub fn show_percent(&self, name: &str) -> String {
+        self.known(name).map_or_else(|| "n/a".to_owned(), |share| format!("{:.1} %", 100.0 * share))
+    }
+
+    /// One for people, with so many digits behind the point.
+    pub fn show(&self, name: &str, digits: usize) -> String {
+        self.known(name).map_or_else(
+            || "n/a".to_owned(),
+            |value| if digits == 0 { show_count(value.round() as u64) } else { format!("{value:.digits$}") },
+        )
     }
 }
 
@@ -241,8 +269,9 @@ pub struct Row {
     pub lifespan: Option<f64>,
 }
 
-/// A whole number as one, where it is one.
-pub fn number(value: f64) -> Value {
+/// A whole number as one, where it is one; null if there is none.
+pub fn number(value: Option<f64>) -> Value {
+    let Some(value) = value else { return Value::Null };
     if value.fract() == 0.0 && (0.0..9e15).contains(&value) {
         Value::from(value as u64)
     } else {

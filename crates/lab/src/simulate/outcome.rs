@@ -59,6 +59,10 @@ pub struct Outcome {
     pub main_count: usize,
     /// Wear of a page in MLC mode in relation to one in SLC mode.
     pub stress_ratio: f64,
+    /// Whether operations take time.
+    pub is_timed: bool,
+    /// Whether requests came at the times of the trace.
+    pub is_open_loop: bool,
     /// What their years are reckoned from, if they are rated.
     pub rating: Option<Rating>,
     /// Its rows, if they were asked for.

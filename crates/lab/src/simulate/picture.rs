@@ -102,7 +102,7 @@ fn table(axes: &[Axis], rows: &[Row]) -> Table {
             _ => value.clone(),
         };
         let mut cells: Vec<String> = axes.iter().zip(&row.values).map(named).collect();
-        cells.extend(row.figures.values().iter().map(ToString::to_string));
+        cells.extend(row.figures.cells());
         cells.push(row.lifespan.map_or_else(String::new, |lifespan| lifespan.to_string()));
         cells.extend(parts(&row.figures).iter().map(ToString::to_string));
         cells

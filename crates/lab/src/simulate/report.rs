@@ -1,6 +1,6 @@
 //! What a run came to, for people and as JSON. `docs/simulate.md` lists the keys.
 
-use super::figures::{NAMES, number};
+use super::figures::{Figures, NAMES, number};
 use super::outcome::{DeviceFigures, Outcome, Stretch};
 use super::rebuild::Rebuilt;
 use crate::drive::series::rows_json;
@@ -124,31 +124,16 @@ impl Outcome {
             self.scheme,
             show_count(done.requests),
             get("virtual_seconds"),
-            show_count(get("requests_per_second") as u64),
+            figures.show("requests_per_second", 0),
             show_size(done.bytes_written),
             show_size(done.bytes_read),
         ));
+        text.push_str(&rates(&figures));
         text.push_str(&format!(
-            "latency    mean {:.1} us, p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1}\n",
-            get("latency_us_mean"),
-            get("latency_us_p50"),
-            get("latency_us_p99"),
-            get("latency_us_p999"),
-            get("latency_us_max"),
-        ));
-        text.push_str(&format!(
-            "writes     per byte of users {:.3}: RAID {:.3} (metadata {:.3} of it) x device {:.3}; {:.3} to log devices\n",
-            get("write_amplification"),
-            get("raid_write_amplification"),
-            get("metadata_write_amplification"),
-            get("device_write_amplification"),
-            get("log_write_amplification"),
-        ));
-        text.push_str(&format!(
-            "chunks     {} of users, {} of them ({:.1} %) overwritten in memory and never written; {} of logs; {} stripes committed\n",
+            "chunks     {} of users, {} of them ({}) overwritten in memory and never written; {} of logs; {} stripes committed\n",
             show_count(get("user_chunks_written") as u64),
             show_count(get("absorbed_chunks") as u64),
-            100.0 * get("absorbed_share"),
+            figures.show_percent("absorbed_share"),
             show_count(get("log_chunks_written") as u64),
             show_count(get("stripes_committed") as u64),
         ));
@@ -210,4 +195,26 @@ impl Outcome {
         table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
         table.trim_fmt()
     }
+}
+
+/// Latencies, and what was written for what users wrote.
+fn rates(figures: &Figures) -> String {
+    let show = |name, digits| figures.show(name, digits);
+    let latency = format!(
+        "latency    mean {} us, p50 {}, p99 {}, p99.9 {}, max {}\n",
+        show("latency_us_mean", 1),
+        show("latency_us_p50", 1),
+        show("latency_us_p99", 1),
+        show("latency_us_p999", 1),
+        show("latency_us_max", 1),
+    );
+    let writes = format!(
+        "writes     per byte of users {}: RAID {} (metadata {} of it) x device {}; {} to log devices\n",
+        show("write_amplification", 3),
+        show("raid_write_amplification", 3),
+        show("metadata_write_amplification", 3),
+        show("device_write_amplification", 3),
+        show("log_write_amplification", 3),
+    );
+    latency + &writes
 }

@@ -46,7 +46,7 @@ pub fn simulate_with(
     policies: Policies,
 ) -> Result<Outcome, Failure> {
     arguments.recovery.check(arguments.array.geometry.parity_count, loaded.requests.len())?;
-    arguments.rows.check()?;
+    arguments.rows.check(arguments.trace.inputs())?;
     let (ssd, start_ns) = prefilled(arguments, shown)?;
     let sized = sized(arguments, loaded, &ssd)?;
     let set = devices(arguments, &sized, ssd.clone(), start_ns)?;
@@ -107,6 +107,8 @@ pub fn simulate_with(
         page_bytes: u64::from(ssd.page_bytes()),
         main_count: config.geometry.device_count(),
         stress_ratio: arguments.streaming.stress_ratio,
+        is_timed: !arguments.untimed,
+        is_open_loop: arguments.timed,
         rating: rating(arguments, loaded, &ssd),
         series: arguments.rows.interval.map(|_| series),
         fill,

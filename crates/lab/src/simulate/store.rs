@@ -130,10 +130,12 @@ impl Store {
         let line = self.lines.get(key)?;
         let json: Value = serde_json::from_slice(&fs::read(self.file_of(key)).ok()?).ok()?;
         let is_of_this_build = json.pointer("/provenance/build")? == provenance::build();
-        // Numbers that are none are null.
         let is_as_in_line = NAMES.iter().zip(line.figures.values()).all(|(name, value)| {
-            let found = json.get(*name).and_then(Value::as_f64);
-            found.map_or(!value.is_finite(), |found| (found - value).abs() <= 1e-9 * value.abs())
+            match (json.get(*name).and_then(Value::as_f64), value) {
+                (Some(found), Some(value)) => (found - value).abs() <= 1e-9 * value.abs(),
+                (None, None) => true,
+                (Some(_), None) | (None, Some(_)) => false,
+            }
         });
         (is_of_this_build && is_as_in_line).then(|| line.figures.clone())
     }
@@ -152,7 +154,7 @@ impl Store {
         cells.extend([hash, env!("CARGO_PKG_VERSION"), &commit, provenance::build()].map(str::to_owned));
         cells.extend([provenance::host(), provenance::date()]);
         cells.extend(cell.values.iter().cloned());
-        cells.extend(figures.values().iter().map(ToString::to_string));
+        cells.extend(figures.cells());
         cells.extend([String::new(), provenance::command()]);
         let text = text(&cells);
         self.lines.insert(key.to_owned(), Line { cells, figures: figures.clone() });

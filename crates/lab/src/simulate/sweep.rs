@@ -408,7 +408,7 @@ const COLUMNS: [(&str, &str, usize); 15] = [
     ("SSD chunks", "ssd_chunks_written", 0),
     ("log chunks", "log_chunks_written", 0),
     ("copies", "page_copies", 0),
-    ("GC ops/SSD", "gc_operations_mean_with_fill", 1),
+    ("GC ops/SSD with fill", "gc_operations_mean_with_fill", 1),
     ("erases/SSD", "erases_mean", 1),
     ("RAID WA", "raid_write_amplification", 3),
     ("of it metadata", "metadata_write_amplification", 3),
@@ -427,10 +427,7 @@ fn table(axes: &[Axis], rows: &[Row]) -> String {
     let names = axes.iter().map(|axis| axis.option.as_str());
     table.set_header(names.chain(COLUMNS.map(|(name, ..)| name)).chain(["lifespan"]));
     for row in rows {
-        let show = |(_, figure, digits): (&str, &str, usize)| {
-            let value = row.figures.get(figure);
-            if digits == 0 { show_count(value.round() as u64) } else { format!("{value:.digits$}") }
-        };
+        let show = |(_, figure, digits): (&str, &str, usize)| row.figures.show(figure, digits);
         let lifespan = row.lifespan.map_or_else(|| "-".to_owned(), |lifespan| format!("{lifespan:.2}"));
         table.add_row(row.values.iter().cloned().chain(COLUMNS.map(show)).chain([lifespan]));
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use trace::{
     DevMode, GenerateOptions, Generator, Label, ReadOptions, Request, SkipPolicy, Stats, StatsCollector,
-    StatsOptions, TraceReader, TraceSequence, WriteSummary,
+    StatsOptions, TraceSequence, WriteSummary,
 };
 
 /// Requests between two looks at whether to stop.
@@ -55,10 +55,9 @@ pub fn read(
     let format =
         format.map(parse_format).transpose().map_err(|error| Failure::new(format!("format: {error}")))?;
     let options = ReadOptions { format, skip_bad_lines: skip, ..ReadOptions::default() };
-    let Some(first) = paths.first() else { return Err(Failure::new("no trace is named")) };
-    // A pipe can be opened once only.
-    let format = if first.is_file() { Some(TraceReader::open(first, &options)?.format()) } else { format };
-    let labels = super::labels(paths, &options)?;
+    if paths.is_empty() {
+        return Err(Failure::new("no trace is named"));
+    }
     let mut sequence = TraceSequence::open(paths, &options)?;
     let progress = sequence.progress();
     shown.begin("read", progress.total_bytes().unwrap_or(0))?;
@@ -69,8 +68,9 @@ pub fn read(
             shown.show(progress.consumed_bytes())?;
         }
     }
-    let bad_lines = sequence.skipped_count();
-    Ok(Held { format: format.map(trace::Format::name), bad_lines, ..Held::labelled(requests, &labels) })
+    let (bad_lines, format) = (sequence.skipped_count(), sequence.format());
+    let held = Held::labelled(requests, sequence.labels());
+    Ok(Held { format: format.map(trace::Format::name), bad_lines, ..held })
 }
 
 /// Generates a trace by its profile's name, such as `zipf:0.99`.
@@ -143,6 +143,8 @@ pub fn statistics(
 
 /// The figures of `trace info`.
 pub(super) fn figures(stats: &Stats) -> Map<String, Value> {
+    // Shares and means of nothing are none.
+    let of = |count: u64, figure: f64| (count > 0).then_some(figure);
     let Value::Object(map) = json!({
         "chunk_bytes": stats.chunk_bytes,
         "requests": stats.request_count,
@@ -152,16 +154,16 @@ pub(super) fn figures(stats: &Stats) -> Map<String, Value> {
         "trims": stats.trim_count,
         "read_bytes": stats.read_bytes,
         "write_bytes": stats.write_bytes,
-        "write_percent": stats.write_percent(),
-        "write_kib_mean": stats.write_kib_mean(),
-        "transfer_bytes_mean": stats.transfer_bytes_mean(),
+        "write_percent": of(stats.request_count, stats.write_percent()),
+        "write_kib_mean": of(stats.write_count, stats.write_kib_mean()),
+        "transfer_bytes_mean": of(stats.read_count + stats.write_count, stats.transfer_bytes_mean()),
         "random_writes": stats.random_write_count,
-        "random_percent": stats.random_percent(),
+        "random_percent": of(stats.write_count, stats.random_percent()),
         "chunk_writes": stats.chunk_write_count,
         "unique_chunks": stats.unique_chunk_count,
-        "update_ratio": stats.update_ratio(),
+        "update_ratio": of(stats.unique_chunk_count, stats.update_ratio()),
         "top_fifth_writes": stats.top_fifth_write_count,
-        "top_fifth_percent": stats.top_fifth_percent(),
+        "top_fifth_percent": of(stats.chunk_write_count, stats.top_fifth_percent()),
         "working_set_gib": stats.working_set_gib(),
         "segments_written": stats.segment_written_count,
         "segments_touched": stats.segment_touched_count,

@@ -3,7 +3,7 @@
 mod generate;
 pub mod held;
 pub mod published;
-mod synthetic;
+pub mod synthetic;
 
 use crate::Exit;
 use crate::failure::Failure;
@@ -148,34 +148,29 @@ pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 
 fn run_info(arguments: &InfoArguments) -> Result<Exit, Failure> {
     let options = arguments.reading.options();
-    // A pipe can be opened once only.
-    let format = match arguments.traces.first() {
-        Some(first) if first.is_file() => Some(TraceReader::open(first, &options)?.format()),
-        Some(_) | None => arguments.reading.format,
-    };
     let mut requests = TraceSequence::open(&named(&arguments.traces), &options)?;
     let dev_mode = arguments.reading.dev_mode();
     let mut collector = StatsCollector::new(StatsOptions { chunk_bytes: arguments.chunk_size, dev_mode })?;
     for request in &mut requests {
         collector.add(&request?)?;
     }
-    let labels = labels(&arguments.traces, &options)?;
+    let (format, labels) = (requests.format(), requests.labels());
     // Of several files joined no figures are published.
-    let (stats, comparisons) = match &labels[..] {
+    let (stats, comparisons) = match labels {
         [label] if arguments.traces.len() == 1 => compare(label, collector),
         _ => (collector.finish(), None),
     };
     if arguments.json {
         let mut json = stats_json(arguments, format, requests.skipped_count(), &stats);
-        json["synthetic"] = synthetic::labels_json(&labels, comparisons.as_deref());
+        json["synthetic"] = synthetic::labels_json(labels, comparisons.as_deref());
         output::line(format_args!("{json:#}"));
     } else {
-        output::line(format_args!("format         {}", format.map_or("detected in a pipe", Format::name)));
+        output::line(format_args!("format         {}", format.map_or("none", Format::name)));
         output::line(stats);
         if requests.skipped_count() > 0 {
             output::line(format_args!("bad lines      {} passed over", requests.skipped_count()));
         }
-        output::print(synthetic::labels_text(&labels, comparisons.as_deref()));
+        output::print(synthetic::labels_text(labels, comparisons.as_deref()));
     }
     Ok(0)
 }
@@ -188,13 +183,8 @@ pub fn named(traces: &[PathBuf]) -> Vec<PathBuf> {
     traces.iter().map(named).collect()
 }
 
-/// One line for each label that says that a trace is synthetic; for the results of a replay.
-pub fn describe_labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<String>, Failure> {
-    Ok(labels(traces, options)?.iter().map(synthetic::describe).collect())
-}
-
 /// What the files say of themselves if they are synthetic. Pipes, which can be read once only, are not asked.
-fn labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<Label>, Failure> {
+pub fn labels(traces: &[PathBuf], options: &ReadOptions) -> Result<Vec<Label>, Failure> {
     let mut labels = Vec::new();
     for path in traces.iter().filter(|path| path.is_file()) {
         labels.extend_from_slice(TraceReader::open(path, options)?.labels());
@@ -219,8 +209,11 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
         return Err(Failure::new("name the trace and the file to write"));
     };
     let options = arguments.reading.options();
-    let labels = labels(traces, &options)?;
-    let mut requests = TraceSequence::open(&named(traces), &options)?;
+    let traces = named(traces);
+    let mut requests = TraceSequence::open(&traces, &options)?;
+    // The first one is open, all others that are files can be opened twice.
+    let mut labels = labels(traces.get(1..).unwrap_or_default(), &options)?;
+    labels.splice(0..0, requests.labels().iter().copied());
     let mut labelled = true;
     let written = write_whole(out, arguments.to, arguments.force, |mut writer| {
         labelled = labels.iter().all(|label| writer.label(label, ""));
@@ -236,7 +229,7 @@ fn run_convert(arguments: &ConvertArguments) -> Result<Exit, Failure> {
     if requests.skipped_count() > 0 {
         said.line(format_args!("{} bad lines passed over", requests.skipped_count()));
     }
-    if !labelled {
+    if !labelled || requests.labels().len() > labels.len() {
         said.line("the requests are synthetic; this format has no room to say so");
     }
     Ok(0)
