@@ -430,7 +430,7 @@ fn a_store_of_keys_that_is_opened_for_long_does_not_hold_up_its_operator() {
     (0..24).for_each(|number| assert_eq!(client.says(&format!("SET key{number} {word}")), "+OK"));
     drop(client);
     server.stop().ok();
-    let slow = device_that_is(&rig, &rig.path("slow"), &["--filter=rate", "rate=4M"]);
+    let slow = device_that_is(&rig, &rig.path("slow"), &["--filter=rate", "rate=2M"]);
     let Some(_slow) = slow else { return };
     let mut serve = rig.command(&["kv", "serve", "slow/nbd", "d1", "d2", "--resp", "unix:keys"]);
     let server = serve.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
