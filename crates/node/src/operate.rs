@@ -623,15 +623,13 @@ fn go_on(running: &mut Running, pending: &mut Pending) -> Result<ReplaceStep, Er
                 pending.is_installed = true;
             }
             ReplaceStep::Wipe { shard } => {
-                let (config, members) =
-                    (running.engine(shard).store().config, running.open_members().share());
+                let config = running.engine(shard).store().config;
                 let forget = move |devices: &mut Devices| array::forget(devices, dev, &config);
-                pending.errand = Some(Errand::begin(members, dev, &config, forget)?);
+                pending.errand = Some(Errand::begin(running, shard, dev, forget)?);
             }
             ReplaceStep::Flush => {
-                let (config, members) = (running.lead().store().config, running.open_members().share());
                 let flush = move |devices: &mut Devices| devices.flush_now(dev);
-                pending.errand = Some(Errand::begin(members, dev, &config, flush)?);
+                pending.errand = Some(Errand::begin(running, 0, dev, flush)?);
             }
             ReplaceStep::Rebuild { shard, serial } if pending.replacing.is_back() => {
                 take_back(running, shard, serial, pending)?;

@@ -386,20 +386,7 @@ fn a_start_does_not_wait_for_ever_for_a_device_that_hangs() {
 #[test]
 fn a_spare_that_hangs_when_it_is_called_holds_up_nobody() {
     let rig = Rig::new();
-    rig.run(&[
-        "create",
-        "--scheme",
-        "raid",
-        "--parity",
-        "1",
-        "--file-size",
-        "32MiB",
-        "--data",
-        "d0",
-        "d1",
-        "d2",
-    ])
-    .ok();
+    create(&rig, "d0").ok();
     let Some(mount) = device_of_a_process(&rig, &rig.path("fuse")) else { return };
     let server = rig.serve(&["d0", "d1", "d2"], &[]);
     rig.on("add", &["d1"], &["--spare", "fuse/nbd"]).ok();

@@ -4,9 +4,8 @@
 use crate::driver::{Devices, DriverError, DriverOptions, Parked};
 use crate::error::Error;
 use crate::refusal::Refusal;
+use crate::running::Running;
 use block::{DevIndex, IoFault};
-use device::Members;
-use format::ArrayConfig;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread::{Builder, JoinHandle};
@@ -23,14 +22,15 @@ pub(super) struct Errand {
 }
 
 impl Errand {
-    /// Begins `work` with a shard's slice of one of `members`, which stays locked until it has ended, whoever
-    /// waits for it.
+    /// Begins `work` with a shard's slice of the device in the place of `dev`, which stays locked until that
+    /// has ended, whoever waits for it.
     pub fn begin(
-        mut members: Members,
+        running: &Running,
+        shard: usize,
         dev: DevIndex,
-        config: &ArrayConfig,
         work: impl FnOnce(&mut Devices) -> Result<(), IoFault> + Send + 'static,
     ) -> Result<Self, Error> {
+        let (config, mut members) = (running.engine(shard).store().config, running.open_members().share());
         let others = (0..).map(DevIndex::new).take(members.count()).filter(|&other| other != dev);
         others.for_each(|other| members.remove(other));
         let (slices, chunk_bytes) = (config.slice_extents(), config.geometry.chunk_bytes());
