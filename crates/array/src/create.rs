@@ -1,7 +1,7 @@
 //! Making a new array: its layout from the sizes of its devices, and its first bytes.
 
 use crate::health::Health;
-use crate::image::CheckpointPlace;
+use crate::image::{Chain, CheckpointPlace};
 use crate::journal::Journal;
 use crate::memory::MemoryNeed;
 use crate::recovery::{Parts, write_checkpoint, write_superblocks};
@@ -296,7 +296,8 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
             used: 0,
             base: 0,
             area: 1,
-            incremental_next: 0,
+            chain: Chain::default(),
+            before: 0,
             devices: Vec::new(),
             log_head: 0,
         },

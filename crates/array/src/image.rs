@@ -1,6 +1,11 @@
 //! The content of one checkpoint, the state at one instant, and how its blocks are laid out on a device.
 
-use crate::health::Health;
+mod chain;
+mod place;
+
+pub use chain::{Chain, block_of};
+pub use place::{CheckpointPlace, Now};
+
 use crate::journal::Journal;
 use crate::planted::{Planted, planted};
 use crate::scheme::{self, Scheme};
@@ -8,92 +13,9 @@ use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, BodyCrc, CheckpointHeader, CheckpointKind, CheckpointNumbers, GroupBits, INCREMENTAL_AREA,
-    PAGE_AREA, PAGE_WORDS, PageKind, PageStamp, encode_page,
+    ArrayConfig, Beside, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_AREA,
+    PAGE_WORDS, PageKind, PageStamp, encode_page,
 };
-
-/// Where the newest checkpoint is, and where the next goes.
-#[derive(Clone, Debug)]
-pub struct CheckpointPlace {
-    /// Number of the newest checkpoint; 0 = none yet.
-    pub number: u64,
-    /// Up to this numbers may have been used, by that one or by one that was given up.
-    pub used: u64,
-    /// Number of the full one it builds on.
-    pub base: u64,
-    /// Area of that full one.
-    pub area: u8,
-    /// First free block of the incremental area.
-    pub incremental_next: u32,
-    /// The main devices that hold it.
-    pub devices: Vec<DevIndex>,
-    /// Position in the log region from which replay starts.
-    pub log_head: u64,
-}
-
-impl CheckpointPlace {
-    /// Number of the next one.
-    pub fn next(&self) -> u64 {
-        self.used + 1
-    }
-
-    /// What superblocks say of them when none is under way.
-    pub fn numbers(&self) -> CheckpointNumbers {
-        CheckpointNumbers { durable: self.number, used: self.used }
-    }
-
-    /// Takes the next checkpoint: an incremental one if no more is wanted, all members that hold the newest
-    /// still work, and there is room; else a full one, in the other area of the members that follow.
-    pub fn choose(
-        &self,
-        wanted: Extent,
-        store: &mut Store,
-        scheme: &mut dyn Scheme,
-        journal: &Journal,
-        health: &Health,
-        through: Seq,
-    ) -> Image {
-        let (copies, n) = (store.config.geometry.parity_count() + 1, store.main_count());
-        let mut rest = Vec::new();
-        store.save_space(&mut rest);
-        let list_max = (store.config.full_blocks as usize)
-            .saturating_sub(1 + store.table.slots().root_words().div_ceil(PAGE_WORDS));
-        let ended = |mut words: Vec<u32>| {
-            words.extend_from_slice(&rest);
-            health.save_away((list_max * PAGE_WORDS).saturating_sub(words.len()), &mut words);
-            words
-        };
-        let same = self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev));
-        let room = u64::from(store.config.incremental_blocks.saturating_sub(self.incremental_next));
-        let of_changes = (same && wanted == Extent::Changes)
-            .then(|| {
-                let list = ListWords::changed(store, scheme);
-                let list = ListWords { words: ended(list.words), ..list };
-                (TableBlocks::changed(&store.table), list)
-            })
-            .filter(|(table, list)| {
-                (1 + table.count() + list.words.len().div_ceil(PAGE_WORDS)) as u64 <= room
-            });
-        let (extent, devices, table, list) = if let Some((table, list)) = of_changes {
-            (Extent::Changes, self.devices.clone(), table, list)
-        } else {
-            let first = (self.number as usize + 1) % n;
-            let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
-            let devices = ring.filter(|&dev| health.is_writable(dev)).take(copies).collect();
-            let list = ListWords::whole(store, scheme);
-            let list = ListWords { words: ended(list.words), ..list };
-            (wanted.max(Extent::Unsaved), devices, TableBlocks::default(), list)
-        };
-        let mut image = Image::take(store, list, journal, extent, self, devices, through);
-        image.table = table;
-        assert!(
-            image.kind == CheckpointKind::Incremental
-                || image.block_count() <= u64::from(store.config.full_blocks),
-            "the full-checkpoint area is laid out for the largest state"
-        );
-        image
-    }
-}
 
 /// The list of a checkpoint.
 struct ListWords {
@@ -132,6 +54,8 @@ struct TableBlocks {
     patched: Vec<usize>,
     /// Of each block of patches the first, as a place in `patched`.
     starts: Vec<usize>,
+    /// The words of all these blocks, if they were copied.
+    copied: Option<Vec<Vec<u32>>>,
 }
 
 impl TableBlocks {
@@ -158,6 +82,28 @@ impl TableBlocks {
 
     fn count(&self) -> usize {
         self.whole.len() + self.starts.len()
+    }
+
+    /// Copies what changed, so that the table may change and be part of another snapshot: from now on what is
+    /// there is what a checkpoint holds. Chunks that are taken are left out, as of a snapshot.
+    fn copy(&mut self, store: &mut Store) {
+        let (table, taken) = (&store.table, store.table.taken_bits(&store.taken));
+        let patches_of = |pages: &[usize]| {
+            let mut words = Vec::with_capacity(PAGE_WORDS);
+            for &page in pages {
+                let groups = patched(table.changed_groups(page));
+                let start = words.len();
+                words.resize(start + groups.patch_words(), 0);
+                groups.encode_patch(page, &table.without(page, &taken), &mut words[start..]);
+            }
+            words
+        };
+        let copies = (0..self.count()).map(|index| match self.whole.get(index) {
+            Some(&page) => table.without(page, &taken).to_vec(),
+            None => patches_of(self.pages(index)),
+        });
+        self.copied = Some(copies.collect());
+        store.table.clear_changed();
     }
 
     /// The pages that a block holds, whole or patches of them.
@@ -192,6 +138,10 @@ pub struct Image {
     pub area: u8,
     /// Block of the header within the area; the pages follow.
     pub first_block: u32,
+    /// Of an incremental one, its place in their chain; of a full one, where its chain begins.
+    position: u64,
+    /// Of a full one beside which incremental ones go on.
+    pub beside: Option<Beside>,
     /// Records up to this are contained.
     pub through: Seq,
     /// Position in the log region from which replay starts.
@@ -231,56 +181,74 @@ fn stored(count: usize) -> u32 {
 }
 
 impl Image {
-    /// Takes the state as it is: all records up to `through` applied. The pages of the table stay in it, as
-    /// its snapshot.
-    fn take(
-        store: &mut Store,
+    /// A full checkpoint of the state as it is: all records up to `through` applied. The pages of the table
+    /// stay in it, as its snapshot.
+    fn full(
+        now: &mut Now<'_>,
         list: ListWords,
-        journal: &Journal,
         extent: Extent,
-        place: &CheckpointPlace,
-        devices: Vec<DevIndex>,
-        through: Seq,
+        (number, area, devices): (u64, u8, Vec<DevIndex>),
     ) -> Self {
-        let number = place.next();
-        let mut saved = store.table.take_snapshot(extent);
-        store.table.hide_taken(&store.taken);
-        store.taken.clear();
-        let (kind, area, first_block, base) = if extent == Extent::Changes {
-            (CheckpointKind::Incremental, INCREMENTAL_AREA, place.incremental_next, place.base)
-        } else {
-            (CheckpointKind::Full, place.area ^ 1, 0, number)
-        };
-        let root = match kind {
-            CheckpointKind::Full => {
-                saved.append(&mut store.table.take_directories(&saved));
-                store.table.slots().root(|page| store.table.next_state(page, number))
-            }
-            CheckpointKind::Incremental => {
-                saved.clear();
-                Vec::new()
-            }
-        };
-        let log_head = journal.log_head_for(through, store);
+        let mut image = Self::take(now, list, number, devices);
+        let table = &mut now.store.table;
+        (image.kind, image.base, image.area, image.extent) = (CheckpointKind::Full, number, area, extent);
+        image.saved = table.take_snapshot(extent);
+        table.hide_taken(&now.store.taken);
+        image.saved.append(&mut table.take_directories(&image.saved));
+        image.root = table.slots().root(|page| table.next_state(page, number));
+        now.store.taken.clear();
+        image
+    }
+
+    /// An incremental one of what has changed. The pages of the table stay in it, as its snapshot, unless
+    /// they are copied.
+    fn incremental(
+        now: &mut Now<'_>,
+        list: ListWords,
+        table: TableBlocks,
+        (number, base, devices): (u64, u64, Vec<DevIndex>),
+    ) -> Self {
+        let mut image = Self::take(now, list, number, devices);
+        (image.table, image.base) = (table, base);
+        if image.is_copied() {
+            return image;
+        }
+        now.store.table.take_snapshot(Extent::Changes);
+        now.store.table.hide_taken(&now.store.taken);
+        now.store.taken.clear();
+        image
+    }
+
+    fn take(now: &Now<'_>, list: ListWords, number: u64, devices: Vec<DevIndex>) -> Self {
+        let Now { store, journal, through, .. } = now;
+        let log_head = journal.log_head_for(*through, store);
         Self {
-            kind,
+            kind: CheckpointKind::Incremental,
             number,
-            base,
-            area,
-            first_block,
-            through,
+            base: 0,
+            area: INCREMENTAL_AREA,
+            first_block: 0,
+            position: 0,
+            beside: None,
+            through: *through,
             log_head,
             devices,
             config_seq: 0,
             table_words: (store.table.page_count() * PAGE_WORDS) as u64,
-            extent,
-            saved,
+            extent: Extent::Changes,
+            saved: Vec::new(),
             table: TableBlocks::default(),
-            root,
+            root: Vec::new(),
             list,
             log_head_block: store.log.block_at(log_head).get(),
             log_tail_block: store.log.block_at(store.log.tail()).get(),
         }
+    }
+
+    /// Whether nothing of it is in a snapshot of the table: it is the state of its instant whatever becomes
+    /// of that, or another checkpoint is being written.
+    pub fn is_copied(&self) -> bool {
+        self.table.copied.is_some()
     }
 
     /// Pages after the header.
@@ -302,7 +270,7 @@ impl Image {
             let page = &self.saved[unit..=unit];
             return if page[0] < store.table.page_count() { page } else { &[] };
         };
-        self.table.pages(index)
+        if self.is_copied() { &[] } else { self.table.pages(index) }
     }
 
     /// Whether a unit goes to the slots of its page.
@@ -426,6 +394,12 @@ impl Image {
         patches: &'a mut [u32; PAGE_WORDS],
     ) -> BodyPage<'a> {
         let index = unit - self.saved.len();
+        if let Some(words) = self.table.copied.as_ref().and_then(|copied| copied.get(index)) {
+            return match index.checked_sub(self.table.whole.len()) {
+                None => (PageKind::Table, self.table.whole[index], words),
+                Some(block) => (PageKind::Patches, block, words),
+            };
+        }
         match self.table.pages(index) {
             [] => {}
             &[page, ..] if index < self.table.whole.len() => {
@@ -466,25 +440,9 @@ impl Image {
             log_tail: self.log_tail_block,
             body_crc: body.finish(),
             config_seq: self.config_seq,
+            beside: self.beside,
         };
         header.encode(&mut out[..META_BYTES]);
-    }
-
-    /// Where things are once this checkpoint is durable.
-    pub fn place(&self, before: &CheckpointPlace) -> CheckpointPlace {
-        let (area, incremental_next) = match self.kind {
-            CheckpointKind::Full => (self.area, 0),
-            CheckpointKind::Incremental => (before.area, self.first_block + self.block_count() as u32),
-        };
-        CheckpointPlace {
-            number: self.number,
-            used: self.number,
-            base: self.base,
-            area,
-            incremental_next,
-            devices: self.devices.clone(),
-            log_head: self.log_head,
-        }
     }
 }
 

@@ -71,6 +71,20 @@ planted!(
     ChangesForgetFate,
     /// A start takes the newest changes of the list alone, on the full checkpoint's.
     NewestChangesOnly,
+    /// At the instant of a full checkpoint no incremental one holds what has changed since the one before.
+    InstantForgotten,
+    /// What was written beside a full checkpoint is forgotten when that is durable.
+    BesideForgotten,
+    /// Checkpoints beside a full one are not on the members that it is written to.
+    BesideOnOldMembers,
+    /// What is taken is left out of a full checkpoint under way, not of the one beside it.
+    BesideHidesTaken,
+    /// A member that leaves while a full checkpoint is under way has all of it, as of those beside it.
+    LeaverHasBeside,
+    /// Of two full checkpoints behind which there are the same incremental ones the older counts.
+    OlderOfTwo,
+    /// A start does not look for the next incremental checkpoint at the beginning of their ring.
+    ForgetTurn,
     /// A page is read from its slot and what incremental checkpoints say of it is forgotten.
     ForgetWaiting,
     /// Of what waits for a page the oldest counts.

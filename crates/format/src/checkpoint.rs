@@ -5,6 +5,10 @@
 //! The pages are written and flushed before the header, and the header carries a checksum over the checksums
 //! of all pages, so a checkpoint exists entirely or not at all.
 //!
+//! The incremental area is a ring. The chain of a full checkpoint begins at its first block, or, if
+//! incremental ones went on beside it, behind the one that was taken at the same instant; each begins where
+//! the one before ends, or at the first block of the area.
+//!
 //! A full checkpoint does not hold the pages of the table: these have two slots each in the page area, and it
 //! says which of them count.
 
@@ -19,7 +23,7 @@ const PAGE: BlockKind = BlockKind { what: "checkpoint page", magic: *b"ELSTPAGE"
 /// Words (32 bits each) that a page holds.
 pub const PAGE_WORDS: usize = 1000;
 
-const HEADER_USED: usize = 120;
+const HEADER_USED: usize = 132;
 const WORDS_OFFSET: usize = 64;
 const WORDS_BYTES: usize = PAGE_WORDS * 4;
 const WORDS_END: usize = WORDS_OFFSET + WORDS_BYTES;
@@ -47,6 +51,8 @@ layout!(
         KIND: 105, 1, "checkpoint kind";
         ZERO_1: 106, 6, "zero";
         CONFIG_SEQ: 112, 8, "update of the superblocks that was durable when this was written; 0 = not said";
+        BESIDE: 120, 8, "of a full one, beside which incremental ones went on: what these build on; else 0";
+        CHAIN: 128, 4, "of such a one, block of the incremental area behind which they are; else 0";
         ZERO_2: HEADER_USED, CRC_OFFSET - HEADER_USED, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
@@ -116,6 +122,18 @@ pub struct CheckpointHeader {
     /// Update of the superblocks that every working member had when this was written; 0 says nothing, as in
     /// checkpoints that were written before the field had a meaning.
     pub config_seq: u64,
+    /// Of a full one beside which incremental ones went on.
+    pub beside: Option<Beside>,
+}
+
+/// Where the incremental checkpoints are that went on beside a full one, which hold what changed since it was
+/// taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Beside {
+    /// The full checkpoint that they build on, which was the newest then.
+    pub base: u64,
+    /// The block of the incremental area behind the last one before them.
+    pub block: u32,
 }
 
 /// Which block of a checkpoint the caller asked for.
@@ -142,6 +160,14 @@ impl CheckpointHeader {
         check_counter("last sequence number of a checkpoint", self.through.get())?;
         check_counter("number of a checkpoint", self.number)?;
         check_counter("superblock update of a checkpoint", self.config_seq)?;
+        let beside = self.beside.map_or(0, |beside| beside.base);
+        rule(
+            self.beside.is_none()
+                || (self.kind == CheckpointKind::Full && (1..self.number).contains(&beside)),
+            "base of incremental checkpoints beside this one",
+            beside,
+            "a number below that of the full checkpoint",
+        )?;
         rule(self.number >= 1, "number of a checkpoint", self.number, "at least 1")?;
         match self.kind {
             CheckpointKind::Full => {
@@ -161,8 +187,8 @@ impl CheckpointHeader {
     }
 
     /// Writes the header to the 4096 bytes of `out`. Area, kind, number and base must fit together: area
-    /// 0 or 1 and `base == number` if full, area 2 and `1 <= base < number` if incremental; anything else
-    /// is a bug.
+    /// 0 or 1 and `base == number` if full, area 2, `1 <= base < number` and nothing beside it if incremental;
+    /// anything else is a bug.
     pub fn encode(&self, out: &mut [u8]) {
         if let Err(error) = self.check() {
             panic!("a checkpoint header that cannot be read back must not be written: {error}");
@@ -183,6 +209,8 @@ impl CheckpointHeader {
         header::AREA.put_u8(out, self.area);
         header::KIND.put_u8(out, self.kind.code());
         header::CONFIG_SEQ.put_u64(out, self.config_seq);
+        header::BESIDE.put_u64(out, self.beside.map_or(0, |beside| beside.base));
+        header::CHAIN.put_u32(out, self.beside.map_or(0, |beside| beside.block));
         HEADER.finish(out);
     }
 }
@@ -197,6 +225,10 @@ pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<Ch
     check_place("block of a checkpoint header", header::BLOCK.get_u32(bytes), expect.block)?;
     check_zero("checkpoint header", header::ZERO_1.get(bytes))?;
     check_zero("checkpoint header", header::ZERO_2.get(bytes))?;
+    let beside = Beside { base: header::BESIDE.get_u64(bytes), block: header::CHAIN.get_u32(bytes) };
+    if beside.base == 0 {
+        check_zero("checkpoint header", header::CHAIN.get(bytes))?;
+    }
     let decoded = CheckpointHeader {
         array: expect.array,
         epoch: Epoch::new(header::EPOCH.get_u64(bytes)),
@@ -215,6 +247,7 @@ pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<Ch
         log_tail: header::LOG_TAIL.get_u32(bytes),
         body_crc: header::BODY_CRC.get_u32(bytes),
         config_seq: header::CONFIG_SEQ.get_u64(bytes),
+        beside: (beside.base > 0).then_some(beside),
     };
     decoded.check()?;
     Ok(decoded)

@@ -36,8 +36,8 @@ mod tables;
 mod uuid;
 
 pub use checkpoint::{
-    BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PAGE_AREA, PAGE_WORDS, Page, PageExpect,
-    PageStamp, body_crc, decode_checkpoint_header, decode_page, encode_page,
+    Beside, BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PAGE_AREA, PAGE_WORDS, Page,
+    PageExpect, PageStamp, body_crc, decode_checkpoint_header, decode_page, encode_page,
 };
 pub use checksum::{chunk_checksum, crc32c};
 pub use config::{

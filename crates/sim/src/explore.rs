@@ -142,6 +142,7 @@ pub fn explore(
                     sums.total.grown += outcome.grown;
                     sums.total.returned += outcome.returned;
                     sums.total.pages_read += outcome.pages_read;
+                    sums.total.beside += outcome.beside;
                     sums.total.replayed += outcome.replayed;
                     sums.total.dropped += outcome.dropped;
                     sums.total.ruined += outcome.ruined;

@@ -29,6 +29,8 @@ pub struct Outcome {
     pub replaced: u64,
     /// Copies of pages of the table read because the page was not in memory.
     pub pages_read: u64,
+    /// Incremental checkpoints written beside full ones.
+    pub beside: u64,
     /// Requests answered.
     pub requests: u64,
     /// Records replayed by recoveries.

@@ -209,7 +209,7 @@ fn main() -> ExitCode {
     let rate = seen.worlds as f64 / seen.seconds;
     say(format_args!(
         "{} worlds from seed {} in {:.1} s ({rate:.0} worlds/s): {} failed; {} requests, {} operations, {} power cuts, \
-         {} blocks of several chunks that a cut might have torn in {} worlds ({} of them there), {} stripes replaced, {} kept by rebuilds, {} members back, {} succeeded, {} times grown, {} times commits paused or given up, {} pages read again, {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
+         {} blocks of several chunks that a cut might have torn in {} worlds ({} of them there), {} stripes replaced, {} kept by rebuilds, {} members back, {} succeeded, {} times grown, {} times commits paused or given up, {} pages read again, {} checkpoints beside full ones, {} records replayed, {} dropped, {} devices healed; beyond the promise {} started and {} were refused; state {:016x}",
         seen.worlds,
         args.from,
         seen.seconds,
@@ -227,6 +227,7 @@ fn main() -> ExitCode {
         seen.total.grown,
         seen.total.steered,
         seen.total.pages_read,
+        seen.total.beside,
         seen.total.replayed,
         seen.total.dropped,
         seen.total.healed,

@@ -247,6 +247,7 @@ impl<'a> Session<'a> {
         for stats in self.fleet.engines().map(Engine::stats) {
             self.machine.outcome.replaced += stats.replaced_stripes;
             self.machine.outcome.pages_read += stats.pages_read;
+            self.machine.outcome.beside += stats.checkpoints_beside;
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ impl Core {
         let left = away::point(self.journal.epoch(), self.journal.nonce(), published);
         let unsure = self.board.flush.unsure();
         self.health.note_left(dev, (left, before), &self.store.config, |missed| unsure.mark(dev, missed));
-        self.health.note_pages_of(dev, self.board.checkpoint.place.number);
+        self.health.note_pages_of(dev, self.board.checkpoint.settled());
     }
 
     /// A record of a job was applied: who is out of service does not have what it names.

@@ -298,7 +298,7 @@ enum Purpose {
     /// The flush of a member that makes its superblock durable.
     SuperblockFlush,
     /// A block of the checkpoint under way.
-    Checkpoint { slot: Slot },
+    Checkpoint { slot: Slot, is_beside: bool },
     /// A copy of a page that a member lacks is read, or written.
     PageCopy { page: usize, is_written: bool, slot: Slot },
     /// The discard of a freed run.
@@ -520,7 +520,9 @@ impl Engine {
             Purpose::Flush => activities.flusher.device_flushed(core, dev, result),
             Purpose::Superblock { slot } => activities.publisher.written(core, dev, slot, result),
             Purpose::SuperblockFlush => activities.publisher.flushed_member(core, dev, result),
-            Purpose::Checkpoint { slot } => activities.checkpointer.block_done(core, dev, slot, result),
+            Purpose::Checkpoint { slot, is_beside } => {
+                activities.checkpointer.block_done(core, dev, (slot, is_beside), result);
+            }
             Purpose::PageCopy { page, is_written, slot } => {
                 activities.checkpointer.page_copied(core, dev, (page, slot, is_written), result);
             }

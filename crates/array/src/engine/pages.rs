@@ -254,17 +254,17 @@ impl Core {
         if self.store.table.make_room() {
             return true;
         }
-        let (newest, ended) = (self.board.checkpoint.newest(), self.board.checkpoint.place.number);
+        let (next, ended) = (self.board.checkpoint.next_full(), self.board.checkpoint.fulls_ended());
         let fault = &mut self.reads.pages.faults[key];
         if fault.waits_until == 0 {
-            fault.waits_until = newest + 1;
+            fault.waits_until = next;
         }
         let must = self.board.frozen
             || fault.for_checkpoint
             || ended >= fault.waits_until
             || (!self.store.table.has_unsaved() && !self.board.checkpoint.is_busy());
         if !must && !self.board.checkpoint.is_busy() {
-            self.board.checkpoint.request(Extent::Unsaved);
+            self.board.checkpoint.request_room();
         }
         must
     }

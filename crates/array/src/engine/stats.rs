@@ -27,6 +27,8 @@ pub struct EngineStats {
     pub log_commits: u64,
     /// Checkpoints written.
     pub checkpoints: u64,
+    /// Those of them that were written beside a full one.
+    pub checkpoints_beside: u64,
     /// Flushes carried out.
     pub flushes: u64,
     /// How often writes found no room and had to wait.

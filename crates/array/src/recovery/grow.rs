@@ -10,7 +10,7 @@
 use super::room::WatchRoom;
 use super::{Arrangement, Parts, assemble_on, load, superblock_of, write_checkpoint, write_superblocks};
 use crate::grow::GrowError;
-use crate::image::CheckpointPlace;
+use crate::image::{Chain, CheckpointPlace};
 use crate::journal::Journal;
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, RecoveryReport, flush_all, forget_or_fail, write_or_fail};
@@ -116,7 +116,8 @@ fn moved_to(parts: Parts, after: &ArrayConfig) -> Result<Parts, AssembleError> {
     store.log.restore(before.log.head(), before.log.tail());
     let journal = Journal::new(journal.array(), journal.epoch(), journal.nonce(), journal.next_seq(), &store);
     // No checkpoint is in the new regions yet: the first of them is a full one.
-    let checkpoint = CheckpointPlace { area: 1, incremental_next: 0, devices: Vec::new(), ..checkpoint };
+    let checkpoint =
+        CheckpointPlace { area: 1, chain: Chain::default(), before: 0, devices: Vec::new(), ..checkpoint };
     Ok(Parts { store, scheme, health, journal, checkpoint, superblock })
 }
 

@@ -2,7 +2,7 @@
 
 use super::partial::Partial;
 use crate::health::Health;
-use crate::image::CheckpointPlace;
+use crate::image::{Chain, CheckpointPlace};
 use crate::older::{Contradiction, Inconsistency};
 use crate::planted::{Planted, planted};
 use crate::restart::{AssembleError, is_present};
@@ -25,6 +25,43 @@ fn is_copy(one: &CheckpointHeader, other: &CheckpointHeader) -> bool {
     (one.number, one.epoch, one.nonce) == (other.number, other.epoch, other.nonce)
 }
 
+/// A full checkpoint and the incremental ones behind it, as far as they were looked at.
+#[derive(Clone, Copy)]
+struct Series {
+    full: CheckpointHeader,
+    newest: CheckpointHeader,
+    chain: Chain,
+    /// The last update of the superblocks that was durable when one of them was written.
+    config_seq: u64,
+}
+
+impl Series {
+    fn new(full: CheckpointHeader) -> Self {
+        let chain = full.beside.map_or_else(Chain::default, |beside| Chain::from(beside.block));
+        Self { full, newest: full, chain, config_seq: full.config_seq }
+    }
+
+    /// Whether an incremental checkpoint may be the next one. Numbers between are those of checkpoints that
+    /// were given up, or of the full one beside which it was written.
+    fn is_next(&self, header: &CheckpointHeader) -> bool {
+        let Self { full, newest, .. } = self;
+        // Those beside a full one are of its assembly, and end when it is durable.
+        let is_first = newest.number == full.number || newest.base != full.number;
+        let is_beside = full.beside.is_some_and(|beside| beside.base == header.base)
+            && (header.epoch, header.nonce) == (full.epoch, full.nonce);
+        (header.base == full.number || (is_beside && is_first))
+            && header.number > newest.number
+            && header.epoch >= newest.epoch
+    }
+
+    /// Goes on to the next one.
+    fn push(&mut self, header: &CheckpointHeader, ring: u32) {
+        self.chain = self.chain.behind(header.block, 1 + u64::from(header.page_count), ring);
+        self.newest = *header;
+        self.config_seq = self.config_seq.max(header.config_seq);
+    }
+}
+
 /// A loaded checkpoint.
 pub(super) struct Loaded {
     pub place: CheckpointPlace,
@@ -39,6 +76,8 @@ pub(super) struct Loaded {
     pub seen_through: Seq,
     /// Update of the superblocks that was durable when it was written.
     pub config_seq: u64,
+    /// The last update that was durable when it, or one that it builds on, was written.
+    pub known_seq: u64,
     /// The full one, if too few members hold it.
     pub partial: Option<Partial>,
 }
@@ -150,7 +189,8 @@ pub(super) fn load(
         }
         store.table.clear_unsaved();
         let partial = Partial::of(header, (&root, &list), &devices, health);
-        let (newest, next, lists) = source.load_incrementals(header, list, store, &mut devices);
+        let (series, lists) = source.load_incrementals(header, list, store, &mut devices);
+        let Series { newest, chain, config_seq: known_seq, .. } = series;
         let list = lists.fold().map_err(|cause| Inconsistency::List { checkpoint: newest.number, cause })?;
         let saved = source.saved(header.number);
         let place = CheckpointPlace {
@@ -158,7 +198,8 @@ pub(super) fn load(
             used: newest.number,
             base: header.number,
             area: header.area,
-            incremental_next: next,
+            chain,
+            before: header.beside.map_or(0, |beside| beside.base),
             devices,
             log_head: 0,
         };
@@ -166,8 +207,18 @@ pub(super) fn load(
         let same = source.pageless.iter().filter(|seen| (seen.epoch, seen.nonce) == (epoch, nonce));
         let seen_through = same.map(|seen| seen.through).max().unwrap_or(through);
         let (log_head, config_seq) = (newest.log_head, newest.config_seq);
-        let loaded =
-            Loaded { place, saved, through, epoch, nonce, log_head, seen_through, config_seq, partial };
+        let loaded = Loaded {
+            place,
+            saved,
+            through,
+            epoch,
+            nonce,
+            log_head,
+            seen_through,
+            config_seq,
+            known_seq,
+            partial,
+        };
         return Ok((loaded, list));
     }
     Err(AssembleError::NoCheckpoint)
@@ -242,32 +293,38 @@ impl Source<'_> {
 
     /// Full checkpoints in the order in which they count. An assembly that could not read some device may
     /// have gone on from an older checkpoint than that device holds and used a number again: the later
-    /// assembly is right.
+    /// assembly is right. Of two of the same assembly behind which there are the same incremental ones the
+    /// later is right: slots of the other may be written again.
     fn newest_first(&mut self, fulls: &[CheckpointHeader]) -> Vec<CheckpointHeader> {
-        let mut chains: Vec<(CheckpointHeader, CheckpointHeader)> = Vec::new();
+        let mut all: Vec<Series> = Vec::new();
         for &full in fulls {
-            if chains.iter().all(|(known, _)| !is_copy(known, &full)) {
-                let (mut newest, mut next) = (full, 0);
-                while let Some(&header) = self.next_in_chain(&newest, next).first() {
-                    next += 1 + header.page_count;
-                    newest = header;
+            if all.iter().all(|known| !is_copy(&known.full, &full)) {
+                let mut series = Series::new(full);
+                while let Some(header) = self.next_in_chain(&series).first() {
+                    series.push(header, self.config.incremental_blocks);
                 }
-                chains.push((full, newest));
+                all.push(series);
             }
         }
-        chains.sort_by_key(|(_, newest)| std::cmp::Reverse(self.rank(newest)));
-        chains.into_iter().map(|(full, _)| full).collect()
+        let among_equals = |number: u64| if planted(Planted::OlderOfTwo) { !number } else { number };
+        let rank = |series: &Series| (self.rank(&series.newest), among_equals(series.full.number));
+        all.sort_by_key(|series| std::cmp::Reverse(rank(series)));
+        all.into_iter().map(|series| series.full).collect()
     }
 
     fn rank(&self, header: &CheckpointHeader) -> (Epoch, bool, u64) {
         (header.epoch, (header.epoch, header.nonce) == self.assembly, header.number)
     }
 
-    /// The copies of the checkpoint that follows `newest` in its chain, at `block` of the incremental area.
-    fn next_in_chain(&mut self, newest: &CheckpointHeader, block: u32) -> Vec<CheckpointHeader> {
-        let mut copies = self.headers(INCREMENTAL_AREA, block);
-        // Numbers between are those of checkpoints that were given up.
-        copies.retain(|h| h.base == newest.base && h.number > newest.number && h.epoch >= newest.epoch);
+    /// The copies of the incremental checkpoint that follows.
+    fn next_in_chain(&mut self, series: &Series) -> Vec<CheckpointHeader> {
+        let mut copies = Vec::new();
+        for block in series.chain.candidates(self.config.incremental_blocks) {
+            if copies.is_empty() && !(planted(Planted::ForgetTurn) && block == 0 && series.chain.next > 0) {
+                copies = self.headers(INCREMENTAL_AREA, block);
+                copies.retain(|header| series.is_next(header));
+            }
+        }
         if let Some(best) = copies.iter().max_by_key(|h| self.rank(h)).copied() {
             copies.retain(|h| is_copy(h, &best));
         }
@@ -455,8 +512,8 @@ impl Source<'_> {
             .ok()
     }
 
-    /// Follows the chain of incremental checkpoints; returns the newest header, the first free block and its
-    /// list. Leaves those of `devices` that hold the whole chain: after a crash one may end earlier on some,
+    /// Follows the chain of incremental checkpoints as far as they can be read; returns that and their lists.
+    /// Leaves those of `devices` that hold the whole chain: after a crash one may end earlier on some,
     /// and must not be continued.
     fn load_incrementals(
         &mut self,
@@ -464,11 +521,11 @@ impl Source<'_> {
         list: Vec<u32>,
         store: &mut Store,
         devices: &mut Vec<DevIndex>,
-    ) -> (CheckpointHeader, u32, Lists) {
-        let (mut newest, mut next, mut lists) = (full, 0, Lists { whole: list, changes: Vec::new() });
+    ) -> (Series, Lists) {
+        let (mut series, mut lists) = (Series::new(full), Lists { whole: list, changes: Vec::new() });
         loop {
-            let copies = self.next_in_chain(&newest, next);
-            let Some(&header) = copies.first() else { return (newest, next, lists) };
+            let copies = self.next_in_chain(&series);
+            let Some(&header) = copies.first() else { return (series, lists) };
             let (mut root, mut its_list) = (Vec::new(), Vec::new());
             let mut replaced = Replaced::default();
             let into = (&mut root, &mut its_list);
@@ -477,12 +534,11 @@ impl Source<'_> {
                 // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
                 replaced.undo(&mut store.table);
                 self.pageless.push(header);
-                return (newest, next, lists);
+                return (series, lists);
             };
             devices.retain(|&dev| copies.iter().any(|copy| copy.dev == dev));
             lists.push(its_list, are_changes);
-            newest = header;
-            next += 1 + header.page_count;
+            series.push(&header, self.config.incremental_blocks);
         }
     }
 }

@@ -22,7 +22,7 @@ pub use membership::{Arrangement, arrange, arrange_any, last_served, went_on_apa
 
 use crate::away;
 use crate::health::Health;
-use crate::image::{BodyPage, CheckpointPlace, Image};
+use crate::image::{BodyPage, CheckpointPlace, Image, Now};
 use crate::journal::Journal;
 use crate::older::Inconsistency;
 use crate::planted::{Planted, planted};
@@ -40,7 +40,7 @@ use format::{BodyCrc, CheckpointNumbers, PAGE_WORDS, Superblock};
 use std::ops::Range;
 
 /// Checkpoints that an assembly may have begun behind the last of which superblocks or headers tell.
-const NUMBERS_SKIPPED: u64 = 2;
+const NUMBERS_SKIPPED: u64 = 4;
 /// Updates of the superblocks that the assembly before may have begun behind the last that a working member
 /// of it has: whatever changed while one round was written is in the next. Odd, as the copies of a member are
 /// written in turn. A start skips so many twice: before it changes anything, and when it names its assembly.
@@ -196,8 +196,8 @@ fn disown_maimed(health: &mut Health, maimed: &[DevIndex], epoch: Epoch) {
 }
 
 /// A number that no checkpoint ever had, whole or not. The assembly before may have begun some since it last
-/// wrote superblocks, or since the checkpoint that was found: one, and a second one if a member failed during
-/// the first, as the headers of that wait for superblocks. Whatever of these is still on its way to a device
+/// wrote superblocks, or since the checkpoint that was found: an incremental one and a full one of the same
+/// instant, and as many more if a member failed during these, as their headers wait for superblocks. Whatever of these is still on its way to a device
 /// that hangs, and arrives there later, has another number than what lies in its place by then.
 fn unused_number(newest: &Superblock, loaded: &load::Loaded) -> u64 {
     if planted(Planted::NumberUsedAgain) {
@@ -268,14 +268,9 @@ pub(crate) fn write_checkpoint(
     through: Seq,
     saved: Option<&SavedPages>,
 ) -> Result<(), AssembleError> {
-    let mut image = parts.checkpoint.choose(
-        Extent::Changes,
-        &mut parts.store,
-        &mut *parts.scheme,
-        &parts.journal,
-        &parts.health,
-        through,
-    );
+    let Parts { store, scheme, health, journal, .. } = parts;
+    let mut now = Now { store, scheme: &mut **scheme, journal, health, through };
+    let mut image = parts.checkpoint.choose(Extent::Changes, &mut now);
     let table = &mut parts.store.table;
     let absent: Vec<usize> = image.absent_pages(table).collect();
     if let Some(saved) = saved {
@@ -304,7 +299,7 @@ pub(crate) fn write_checkpoint(
     if !image.devices.iter().any(|&dev| parts.health.is_writable(dev)) {
         return Err(too_many_faults(&parts.health));
     }
-    parts.checkpoint = image.place(&parts.checkpoint);
+    parts.checkpoint = parts.checkpoint.after(&image);
     Ok(())
 }
 

@@ -100,6 +100,6 @@ fn missing(
     {
         return Some(Missing::Checkpoint { number: newest.checkpoints.durable });
     }
-    (loaded.config_seq > newest.config_seq)
-        .then_some(Missing::Superblocks { wanted: loaded.config_seq, found: newest.config_seq })
+    (loaded.known_seq > newest.config_seq)
+        .then_some(Missing::Superblocks { wanted: loaded.known_seq, found: newest.config_seq })
 }

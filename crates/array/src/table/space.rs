@@ -7,6 +7,7 @@
 //! A page that is absent is as it is on the members. A bit of it that is to be cleared waits in memory until
 //! the page comes, and is in the list of each checkpoint meanwhile.
 
+use super::frames::PageWords;
 use super::{Table, WORDS, WordAt};
 use crate::planted::{Planted, planted};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Divisor};
@@ -56,6 +57,9 @@ fn pages_per_device(config: &ArrayConfig) -> u64 {
     let pages = word_count(config.chunks_per_device).div_ceil(words_per_page(config));
     if config.scheme.has_log_stripes() { u64::from(pages) } else { 0 }
 }
+
+/// The bit of a chunk that is taken: its page, its word there, and what it is in that.
+pub type TakenBit = (usize, usize, u32);
 
 /// Pages of the bits of all main devices.
 pub(super) fn page_count(config: &ArrayConfig) -> u64 {
@@ -202,6 +206,42 @@ impl Table {
             match self.space_word(addr.dev, word) {
                 Some(_) => _ = self.space_word_mut(addr.dev, word),
                 None => absent.push(addr),
+            }
+        }
+    }
+
+    /// The bits of chunks that are taken, of pages in memory: page, word and bit, in order.
+    pub fn taken_bits(&self, taken: &[ChunkAddr]) -> Vec<TakenBit> {
+        if planted(Planted::SaveTaken) {
+            return Vec::new();
+        }
+        let bits = taken.iter().map(|addr| {
+            let (word, bit) = bit_of(addr.chunk);
+            let at = self.space.at(addr.dev, word);
+            (at.page, at.word, bit)
+        });
+        let mut bits: Vec<TakenBit> = bits.filter(|&(page, ..)| self.has_frame(page)).collect();
+        bits.sort_unstable();
+        bits
+    }
+
+    /// The words of a page without these bits.
+    pub fn without(&self, page: usize, taken: &[TakenBit]) -> PageWords {
+        let mut words = *self.page(page);
+        let first = taken.partition_point(|&(other, ..)| other < page);
+        for &(_, word, bit) in taken[first..].iter().take_while(|&&(other, ..)| other == page) {
+            words[word] &= !bit;
+        }
+        words
+    }
+
+    /// What comes of chunks that are taken is for the next checkpoint to say.
+    pub fn mark_taken(&mut self, taken: &[ChunkAddr]) {
+        for &addr in taken {
+            let (word, _) = bit_of(addr.chunk);
+            if self.space_word(addr.dev, word).is_some() && !planted(Planted::TakenNotMarked) {
+                let at = self.space.at(addr.dev, word);
+                self.group_mut(at);
             }
         }
     }

@@ -21,7 +21,12 @@ fn full() -> CheckpointHeader {
         log_tail: 11,
         body_crc: 12,
         config_seq: 13,
+        beside: None,
     }
+}
+
+fn with_others_beside() -> CheckpointHeader {
+    CheckpointHeader { beside: Some(Beside { base: 4, block: 77 }), ..full() }
 }
 
 fn incremental() -> CheckpointHeader {
@@ -51,7 +56,7 @@ fn page_expect() -> PageExpect {
 
 #[test]
 fn headers_of_both_kinds_round_trip() {
-    for header in [full(), incremental()] {
+    for header in [full(), with_others_beside(), incremental()] {
         let mut block = [0xff; META_BYTES];
         header.encode(&mut block);
         assert_eq!(decode_checkpoint_header(&block, &expect_of(&header)), Ok(header));
@@ -76,6 +81,14 @@ fn kind_area_number_and_base_must_fit_together() {
     for (wrong, what) in [
         (CheckpointHeader { area: 2, ..full() }, "area of a full checkpoint"),
         (CheckpointHeader { base: 4, ..full() }, "base of a full checkpoint"),
+        (
+            CheckpointHeader { beside: Some(Beside { base: 5, block: 0 }), ..full() },
+            "base of incremental checkpoints beside this one",
+        ),
+        (
+            CheckpointHeader { beside: with_others_beside().beside, ..incremental() },
+            "base of incremental checkpoints beside this one",
+        ),
         (CheckpointHeader { number: 0, base: 0, ..full() }, "number of a checkpoint"),
         (CheckpointHeader { area: 1, ..incremental() }, "area of an incremental checkpoint"),
         (CheckpointHeader { base: 6, ..incremental() }, "base of an incremental checkpoint"),

@@ -4,7 +4,7 @@ use crate::samples::write;
 use block::{ChunkIndex, DevIndex, Epoch, Geometry, Lcn, Seq, StripeId};
 use format::record::Zero;
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind,
+    ArrayConfig, ArrayUuid, Beside, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind,
     CheckpointNumbers, CodeKind, Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect,
     FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry,
     MemberFate, MemberState, Moved, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SHARDS_MAX,
@@ -276,13 +276,16 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
         seq(),
         any::<[u64; 2]>(),
         any::<[u32; 4]>(),
-        0..COUNTER_LIMIT,
+        (0..COUNTER_LIMIT, proptest::option::of(any::<(prop::sample::Index, u32)>())),
     );
     (identity, select(CheckpointKind::ALL), 0u8..2, numbers).prop_map(|(identity, kind, area, numbers)| {
         let (array, epoch, nonce, dev, block) = identity;
-        let (number, base, through, words, blocks, config_seq) = numbers;
+        let (number, base, through, words, blocks, (config_seq, beside)) = numbers;
         let ([table_words, list_words], [page_count, log_head, log_tail, body_crc]) = (words, blocks);
-        let base = base.index(usize::try_from(number - 1).unwrap()) as u64 + 1;
+        let below = |index: prop::sample::Index| index.index(usize::try_from(number - 1).unwrap()) as u64 + 1;
+        let base = below(base);
+        let beside = beside.filter(|_| kind == CheckpointKind::Full && number > 1);
+        let beside = beside.map(|(base, block)| Beside { base: below(base), block });
         let (area, base) = match kind {
             CheckpointKind::Full => (area, number),
             CheckpointKind::Incremental => (2, base),
@@ -305,6 +308,7 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
             log_tail,
             body_crc,
             config_seq,
+            beside,
         }
     })
 }

@@ -7,12 +7,13 @@
 use super::super::Core;
 use super::super::{Purpose, Tag};
 use super::{Finding, Patrol};
-use crate::image::CheckpointPlace;
+use crate::image::{CheckpointPlace, block_of};
 use crate::planted::{Planted, planted};
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Seq, Slot, Stream};
 use format::{
-    BlockExpect, BodyCrc, CheckpointHeader, CheckpointKind, FrameExpect, INCREMENTAL_AREA, PAGE_AREA,
-    PageExpect, SUPERBLOCK_OFFSETS, Superblock, decode_checkpoint_header, decode_frame, decode_page,
+    ArrayConfig, BlockExpect, BodyCrc, CheckpointHeader, CheckpointKind, FrameExpect, INCREMENTAL_AREA,
+    PAGE_AREA, PageExpect, SUPERBLOCK_OFFSETS, Superblock, decode_checkpoint_header, decode_frame,
+    decode_page,
 };
 use std::ops::Range;
 
@@ -22,8 +23,8 @@ struct Chain {
     /// The checkpoint being looked at; before its header was seen, the least that it may have.
     number: u64,
     area: u8,
-    /// The next block of the area.
-    block: u32,
+    /// The next block of the area, or position in the ring of incremental ones.
+    block: u64,
     /// Of the present checkpoint; 0: its header comes next.
     pages_left: u32,
     body: BodyCrc,
@@ -43,6 +44,13 @@ impl Chain {
             body_crc: 0,
             bad_page: false,
         }
+    }
+
+    /// The next block, as its header or page says.
+    fn block_in(&self, config: &ArrayConfig) -> u32 {
+        let blocks =
+            if self.area == INCREMENTAL_AREA { config.incremental_blocks } else { config.full_blocks };
+        block_of(self.block, blocks)
     }
 }
 
@@ -155,18 +163,15 @@ impl Core {
         if place.base != chain.base {
             *chain = Chain::new(place);
         }
-        let incremental = chain.area == INCREMENTAL_AREA;
-        if chain.pages_left == 0
-            && incremental
-            && (chain.block >= place.incremental_next || planted(Planted::PatrolSkipsIncremental))
-        {
-            return None;
-        }
         let config = &self.store.config;
-        let offset = if incremental {
-            config.incremental_offset(chain.block)
-        } else {
-            config.full_offset(usize::from(chain.area), chain.block)
+        if chain.pages_left == 0 && chain.area == INCREMENTAL_AREA {
+            let next = place.chain.one_behind(chain.block, config.incremental_blocks);
+            chain.block = next.filter(|_| !planted(Planted::PatrolSkipsIncremental))?;
+        }
+        let block = chain.block_in(config);
+        let offset = match chain.area {
+            INCREMENTAL_AREA => config.incremental_offset(block),
+            full => config.full_offset(usize::from(full), block),
         };
         if chain.pages_left == 0 {
             return Some((Reading::Header, offset, 1));
@@ -326,7 +331,7 @@ impl Patrol {
     /// Whether the checkpoint is still being written that was when the round began.
     fn awaits_checkpoint(&self, core: &Core) -> bool {
         let awaits = self.round.as_ref().map_or(0, |round| round.awaits);
-        core.board.checkpoint.newest() <= awaits && core.board.checkpoint.is_under_way()
+        core.board.checkpoint.awaits(awaits)
     }
 
     /// A walker's stretch was read.
@@ -437,8 +442,10 @@ impl Patrol {
     fn judge_header(&mut self, core: &mut Core, walker: &mut Walker, came: bool) {
         let (dev, config) = (walker.dev, core.store.config);
         let bytes = core.pool.bytes(walker.slot)[..META_BYTES].to_vec();
+        let place = core.board.checkpoint.place.clone();
         let Some(chain) = core.current_chain(walker) else { return };
-        let expect = BlockExpect { array: core.journal.array(), dev, area: chain.area, block: chain.block };
+        let block = chain.block_in(&config);
+        let expect = BlockExpect { array: core.journal.array(), dev, area: chain.area, block };
         let fits = |header: &CheckpointHeader| {
             let area = match header.kind {
                 CheckpointKind::Full => config.full_blocks,
@@ -446,7 +453,7 @@ impl Patrol {
             };
             let end = u64::from(header.block) + 1 + u64::from(header.page_count);
             // Numbers between are those of checkpoints that were given up.
-            let follows = header.number >= chain.number && header.base == chain.base;
+            let follows = header.number >= chain.number && place.is_base(header.base);
             follows && end <= u64::from(area)
         };
         match decode_checkpoint_header(&bytes, &expect).ok().filter(|header| came && fits(header)) {
@@ -467,10 +474,11 @@ impl Patrol {
 
     fn judge_pages(&mut self, core: &mut Core, walker: &mut Walker, count: u32, came: bool) {
         let (dev, array, slot) = (walker.dev, core.journal.array(), walker.slot);
+        let config = core.store.config;
         let Some(chain) = core.current_chain(walker) else { return };
-        let mut bad = 0;
+        let (mut bad, first) = (0, chain.block_in(&config));
         for index in 0..count {
-            let (area, block, number) = (chain.area, chain.block + index, chain.number);
+            let (area, block, number) = (chain.area, first + index, chain.number);
             let expect = PageExpect { array, dev, area, block, number: Some(number) };
             let bytes = &core.pool.bytes(slot)[index as usize * META_BYTES..][..META_BYTES];
             match decode_page(bytes, &expect).ok().filter(|_| came) {
@@ -479,7 +487,7 @@ impl Patrol {
             }
         }
         chain.bad_page |= bad > 0;
-        chain.block += count;
+        chain.block += u64::from(count);
         chain.pages_left -= count;
         (0..bad).for_each(|_| self.note_bad_checkpoint(core, dev, !came));
         self.end_checkpoint_of(core, walker);
@@ -520,10 +528,11 @@ impl Patrol {
     /// With the last page of a checkpoint: its checksum, and on to the next one.
     fn end_checkpoint_of(&mut self, core: &mut Core, walker: &mut Walker) {
         let dev = walker.dev;
+        let start = core.board.checkpoint.place.chain.start;
         let Some(chain) = core.current_chain(walker).filter(|chain| chain.pages_left == 0) else { return };
         let bad = !chain.bad_page && chain.body.finish() != chain.body_crc;
         if chain.area != INCREMENTAL_AREA {
-            (chain.area, chain.block) = (INCREMENTAL_AREA, 0);
+            (chain.area, chain.block) = (INCREMENTAL_AREA, start);
         }
         chain.number += 1;
         if bad {

@@ -349,6 +349,7 @@ fn full(body_crc: u32) -> CheckpointHeader {
         log_tail: 17,
         body_crc,
         config_seq: 0,
+        beside: None,
     }
 }
 

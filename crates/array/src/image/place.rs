@@ -1,0 +1,178 @@
+//! Where the newest checkpoint is, and what the next one is going to be.
+//!
+//! Usually one is written at a time. If pages of the table may be absent, a full one takes long, and records
+//! that come meanwhile would all be replayed by a start. So incremental ones go on *beside* it: at the instant
+//! of which the full one is, an incremental one is taken, too; what changes from then on is in those that
+//! follow. They lie behind each other in one chain, which can be read behind the full checkpoint before, and,
+//! from that instant on, behind the new one. So whichever of the two a start finds, it has all of them.
+
+use super::chain::{Chain, block_of};
+use super::{Image, ListWords, TableBlocks};
+use crate::health::Health;
+use crate::journal::Journal;
+use crate::planted::{Planted, planted};
+use crate::scheme::Scheme;
+use crate::store::Store;
+use crate::table::Extent;
+use block::{DevIndex, Seq};
+use format::{Beside, CheckpointKind, CheckpointNumbers, PAGE_WORDS};
+
+/// Where the newest checkpoint is, and where the next goes.
+#[derive(Clone, Debug)]
+pub struct CheckpointPlace {
+    /// Number of the newest checkpoint; 0 = none yet.
+    pub number: u64,
+    /// Up to this numbers may have been used, by that one or by one that was given up, or is under way.
+    pub used: u64,
+    /// Number of the newest full one, on which it builds.
+    pub base: u64,
+    /// Area of that full one.
+    pub area: u8,
+    /// Where in the incremental area those are that build on it.
+    pub chain: Chain,
+    /// If some of these were written beside it, number of the full one on which those build; else 0.
+    pub before: u64,
+    /// The main devices that hold it.
+    pub devices: Vec<DevIndex>,
+    /// Position in the log region from which replay starts.
+    pub log_head: u64,
+}
+
+/// The state of which a checkpoint is to be: all records up to `through` are applied.
+pub struct Now<'a> {
+    pub store: &'a mut Store,
+    pub scheme: &'a mut dyn Scheme,
+    pub journal: &'a Journal,
+    pub health: &'a Health,
+    pub through: Seq,
+}
+
+impl Now<'_> {
+    /// The list of what changed of it, or all of it.
+    fn list(&mut self, changes: bool) -> ListWords {
+        let mut list = match changes {
+            true => ListWords::changed(self.store, self.scheme),
+            false => ListWords::whole(self.store, self.scheme),
+        };
+        self.store.save_space(&mut list.words);
+        let root_pages = self.store.table.slots().root_words().div_ceil(PAGE_WORDS);
+        let list_max = (self.store.config.full_blocks as usize).saturating_sub(1 + root_pages) * PAGE_WORDS;
+        self.health.save_away(list_max.saturating_sub(list.words.len()), &mut list.words);
+        list
+    }
+}
+
+impl CheckpointPlace {
+    /// Number of the next one.
+    pub fn next(&self) -> u64 {
+        self.used + 1
+    }
+
+    /// What superblocks say of them when none is under way.
+    pub fn numbers(&self) -> CheckpointNumbers {
+        CheckpointNumbers { durable: self.number, used: self.used }
+    }
+
+    /// Takes the next checkpoint: an incremental one if no more is wanted, all members that hold the newest
+    /// still work, and there is room; else a full one, in the other area of the members that follow.
+    pub fn choose(&self, wanted: Extent, now: &mut Now<'_>) -> Image {
+        let incremental = (wanted == Extent::Changes && self.is_held(now.health, now.store))
+            .then(|| self.incremental(now, self.devices.clone(), false))
+            .flatten();
+        incremental.unwrap_or_else(|| self.full(wanted.max(Extent::Unsaved), now, self.next()))
+    }
+
+    /// Takes an incremental checkpoint and a full one of the same instant, beside which others can go on once
+    /// the incremental one is durable; none if there is no room for that.
+    pub fn choose_both(&self, now: &mut Now<'_>) -> Option<(Image, Image)> {
+        let incremental = self.incremental(now, self.devices.clone(), true)?;
+        let mut full = self.full(Extent::Unsaved, now, incremental.number + 1);
+        let start = self.after(&incremental).chain.next;
+        let block = block_of(start, now.store.config.incremental_blocks);
+        full.position = start;
+        full.beside = Some(Beside { base: self.base, block });
+        Some((incremental, full))
+    }
+
+    /// Takes an incremental checkpoint beside a full one that is being written to `devices`; none if there is
+    /// no room.
+    pub fn choose_beside(&self, now: &mut Now<'_>, devices: &[DevIndex]) -> Option<Image> {
+        let mut all = self.devices.clone();
+        if !planted(Planted::BesideOnOldMembers) {
+            all.extend(devices.iter().filter(|dev| !self.devices.contains(dev)));
+        }
+        let image = self.incremental(now, all, true)?;
+        if planted(Planted::BesideHidesTaken) {
+            now.store.table.hide_taken(&now.store.taken);
+        } else {
+            now.store.table.mark_taken(&now.store.taken);
+        }
+        now.store.taken.clear();
+        Some(image)
+    }
+
+    /// Whether as many members as ought to hold the newest checkpoint, and all of these work.
+    pub fn is_held(&self, health: &Health, store: &Store) -> bool {
+        let copies = store.config.geometry.parity_count() + 1;
+        self.devices.len() == copies && self.devices.iter().all(|&dev| health.is_writable(dev))
+    }
+
+    /// Whether an incremental one with that base is of the chain.
+    pub fn is_base(&self, base: u64) -> bool {
+        base == self.base || (base == self.before && self.before > 0)
+    }
+
+    fn incremental(&self, now: &mut Now<'_>, devices: Vec<DevIndex>, is_copied: bool) -> Option<Image> {
+        let list = now.list(true);
+        let mut table = TableBlocks::changed(&now.store.table);
+        if planted(Planted::InstantForgotten) && is_copied && devices == self.devices {
+            table = TableBlocks::default();
+        }
+        let blocks = 1 + table.count() + list.words.len().div_ceil(PAGE_WORDS);
+        let ring = now.store.config.incremental_blocks;
+        let position = self.chain.place(blocks as u64, ring)?;
+        if is_copied {
+            table.copy(now.store);
+        }
+        let mut image = Image::incremental(now, list, table, (self.next(), self.base, devices));
+        (image.position, image.first_block) = (position, block_of(position, ring));
+        Some(image)
+    }
+
+    fn full(&self, extent: Extent, now: &mut Now<'_>, number: u64) -> Image {
+        let (copies, n) = (now.store.config.geometry.parity_count() + 1, now.store.main_count());
+        let first = (self.number as usize + 1) % n;
+        let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
+        let devices = ring.filter(|&dev| now.health.is_writable(dev)).take(copies).collect();
+        let list = now.list(false);
+        let image = Image::full(now, list, extent, (number, self.area ^ 1, devices));
+        assert!(
+            image.block_count() <= u64::from(now.store.config.full_blocks),
+            "the full-checkpoint area is laid out for the largest state"
+        );
+        image
+    }
+
+    /// Where things are once this checkpoint, too, is durable.
+    pub fn after(&self, image: &Image) -> Self {
+        let (number, used) = (self.number.max(image.number), self.used.max(image.number));
+        let is_newest = image.number > self.number;
+        let log_head = if is_newest { image.log_head } else { self.log_head };
+        match image.kind {
+            CheckpointKind::Full => {
+                let before = image.beside.map_or(0, |beside| beside.base);
+                let mut chain = self.chain.since(image.position);
+                if planted(Planted::BesideForgotten) {
+                    chain.next = chain.start;
+                }
+                let chain = if before > 0 { chain } else { Chain::default() };
+                let (base, area, devices) = (image.base, image.area, image.devices.clone());
+                Self { number, used, base, area, chain, before, devices, log_head }
+            }
+            CheckpointKind::Incremental => {
+                let chain = self.chain.with(image.position, image.block_count());
+                Self { number, used, chain, log_head, devices: self.devices.clone(), ..*self }
+            }
+        }
+    }
+}
