@@ -75,10 +75,8 @@ planted!(
     InstantForgotten,
     /// What was written beside a full checkpoint is forgotten when that is durable.
     BesideForgotten,
-    /// Checkpoints beside a full one are not on the members that it is written to.
-    BesideOnOldMembers,
-    /// What is taken is left out of a full checkpoint under way, not of the one beside it.
-    BesideHidesTaken,
+    /// Checkpoints beside a full one are not on the members that hold the one before it.
+    BesideOnNewMembers,
     /// A member that leaves while a full checkpoint is under way has all of it, as of those beside it.
     LeaverHasBeside,
     /// Of two full checkpoints behind which there are the same incremental ones the older counts.

@@ -98,15 +98,12 @@ impl CheckpointPlace {
     /// no room.
     pub fn choose_beside(&self, now: &mut Now<'_>, devices: &[DevIndex]) -> Option<Image> {
         let mut all = self.devices.clone();
-        if !planted(Planted::BesideOnOldMembers) {
-            all.extend(devices.iter().filter(|dev| !self.devices.contains(dev)));
+        if planted(Planted::BesideOnNewMembers) {
+            all.clear();
         }
+        all.extend(devices.iter().filter(|dev| !self.devices.contains(dev)));
         let image = self.incremental(now, all, true)?;
-        if planted(Planted::BesideHidesTaken) {
-            now.store.table.hide_taken(&now.store.taken);
-        } else {
-            now.store.table.mark_taken(&now.store.taken);
-        }
+        now.store.table.mark_taken(&now.store.taken);
         now.store.taken.clear();
         Some(image)
     }

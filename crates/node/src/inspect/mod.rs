@@ -185,19 +185,33 @@ impl Source<'_> {
     fn checkpoints(&self) -> Vec<Checkpoint> {
         let mut found: Vec<Checkpoint> =
             [0, 1].into_iter().filter_map(|area| self.checkpoint(area, 0)).collect();
-        let mut block = 0;
-        while let Some(checkpoint) = self.checkpoint(INCREMENTAL_AREA, block) {
-            let next =
-                checkpoint.header.as_ref().ok().and_then(|header| block.checked_add(1 + header.page_count));
-            if checkpoint.header.is_ok() || block == 0 {
-                found.push(checkpoint);
+        let headers = found.iter().filter_map(|checkpoint| checkpoint.header.as_ref().ok());
+        let newest = headers.max_by_key(|header| header.number).copied();
+        let (mut number, mut block) = match newest {
+            Some(full) => (full.number, full.beside.map_or(0, |beside| beside.block)),
+            None => (0, 0),
+        };
+        let first = found.len();
+        while let Some(checkpoint) = self.behind(number, block) {
+            if let Ok(header) = &checkpoint.header {
+                (number, block) = (header.number, checkpoint.block.saturating_add(1 + header.page_count));
             }
-            match next {
-                Some(next) => block = next,
-                None => break,
-            }
+            found.push(checkpoint);
+        }
+        if found.len() == first {
+            // Whatever is there instead.
+            found.extend(self.checkpoint(INCREMENTAL_AREA, block));
         }
         found
+    }
+
+    /// The incremental checkpoint behind the one with that number, which ended before a block: there, or at
+    /// the beginning of their ring.
+    fn behind(&self, number: u64, block: u32) -> Option<Checkpoint> {
+        let is_next =
+            |checkpoint: &Checkpoint| checkpoint.header.as_ref().is_ok_and(|header| header.number > number);
+        let there = self.checkpoint(INCREMENTAL_AREA, block).filter(is_next);
+        there.or_else(|| self.checkpoint(INCREMENTAL_AREA, 0).filter(is_next))
     }
 
     /// The checkpoint whose header is at a block; `None` behind the end of the area.

@@ -86,7 +86,7 @@ enum Reading {
     Pages {
         count: u32,
     },
-    /// Blocks `first..first + count` of the page area, when checkpoint `number` was the newest.
+    /// Blocks `first..first + count` of the page area, when full checkpoint `number` was the newest.
     Slots {
         first: u32,
         count: u32,
@@ -296,7 +296,7 @@ impl Patrol {
                 },
                 Part::Slots { next } => match core.next_slots(walker.dev, *next) {
                     NextSlots::At(first, count) => {
-                        let number = core.board.checkpoint.place.number;
+                        let number = core.board.checkpoint.place.base;
                         let offset = core.store.config.page_offset(first);
                         (Reading::Slots { first, count, number }, offset, count)
                     }
@@ -503,7 +503,7 @@ impl Patrol {
     ) {
         let (dev, array) = (walker.dev, core.journal.array());
         let place = &core.board.checkpoint.place;
-        if place.number != number || core.health.is_rebuilding(dev) {
+        if place.base != number || core.health.is_rebuilding(dev) {
             return; // other slots count since, which were being written meanwhile: once more
         }
         walker.part = Part::Slots { next: first + count };
