@@ -272,7 +272,7 @@ fn may_go_beside(core: &Core, due: &Due) -> bool {
 
 /// Records behind a checkpoint after which another is due, if pages may be absent: a start reads a page for
 /// each. In small arrays fewer, so that it comes about in the simulator, too.
-const RECORDS_MAX: std::ops::RangeInclusive<u64> = 64..=4096;
+const RECORDS_MAX: std::ops::RangeInclusive<u64> = 64..=2048;
 const CHUNKS_PER_RECORD: u64 = 64;
 /// Words of what each checkpoint says as a whole for each of these.
 const LATER_PER_RECORD: u64 = 8;

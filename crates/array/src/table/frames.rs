@@ -161,7 +161,7 @@ impl Frames {
             self.hand = if frame + 1 == self.holders.len() { 0 } else { frame + 1 };
             let Holder { page, pins, is_used } = self.holders[frame];
             let page = place(page);
-            if pins > 0 || self.frame_of(page) != Some(frame) || !may_go(page) {
+            if pins > 0 || !may_go(page) || self.frame_of(page) != Some(frame) {
                 continue;
             }
             if is_used {

@@ -224,8 +224,9 @@ impl Table {
         if !self.has_frame(page) {
             self.frames.insert(page, &TablePage { words, changed: GroupBits::NONE });
             self.waiting.remove(page);
-            self.may_evict = true;
             self.clear_now(page);
+            // One that waited to be saved cannot make room: nobody is to look through all of them for it.
+            self.may_evict |= may_go(&self.unsaved, &self.unsaved_before, page);
         }
     }
 
