@@ -5,6 +5,7 @@
 mod a_shelf_comes_back;
 mod a_start_reads_what_was_written;
 mod an_older_copy_is_no_member;
+mod beside_a_full_checkpoint;
 mod codes;
 mod collection;
 mod commits_end;
