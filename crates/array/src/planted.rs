@@ -77,8 +77,6 @@ planted!(
     BesideForgotten,
     /// Checkpoints beside a full one are not on the members that hold the one before it.
     BesideOnNewMembers,
-    /// A member that leaves while a full checkpoint is under way has all of it, as of those beside it.
-    LeaverHasBeside,
     /// Of two full checkpoints behind which there are the same incremental ones the older counts.
     OlderOfTwo,
     /// A start does not look for the next incremental checkpoint at the beginning of their ring.

@@ -118,7 +118,6 @@ fn is_about_returns(bug: Planted) -> bool {
             | Planted::TrustReturned
             | Planted::MaimedComesBack
             | Planted::AwayHasDurable
-            | Planted::LeaverHasBeside
             | Planted::ReturnForgetsPlanned
             | Planted::ReturnUnsealed
             | Planted::ReturnLacksPages

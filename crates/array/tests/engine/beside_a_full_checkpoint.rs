@@ -5,13 +5,12 @@ use crate::common::*;
 use array::{Array, CheckpointPlace, CreateOptions, EngineOptions, RecoveryReport, arrange};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, Durability, OpKind, Pool, Random as _, SplitMix};
 use device::MemorySet;
-use format::{CheckpointKind, MemberState, SchemeKind};
+use format::{CheckpointKind, Consistency, LayoutKind, MemberState, SchemeKind};
 use std::ops::Range;
 
 const CHUNK: u64 = 4096;
 const K: usize = 4;
 const M: usize = 2;
-const MEMBERS: usize = K + M + M;
 /// Of a table of some 100 pages.
 const PAGES: u64 = 32;
 
@@ -52,8 +51,8 @@ fn few_pages() -> EngineOptions {
     EngineOptions { table_bytes: PAGES * 4300, ..options() }
 }
 
-fn started(mut inner: MemorySet, nonce: u64) -> (Slow, RecoveryReport) {
-    let arrangement = arrange(&superblocks(&mut inner, MEMBERS)).unwrap();
+fn started(mut inner: MemorySet, nonce: u64, members: usize) -> (Slow, RecoveryReport) {
+    let arrangement = arrange(&superblocks(&mut inner, members)).unwrap();
     let devices = Layered { inner, layer: Held::default() };
     Array::assemble(devices, &arrangement, nonce, few_pages()).unwrap()
 }
@@ -61,18 +60,24 @@ fn started(mut inner: MemorySet, nonce: u64) -> (Slow, RecoveryReport) {
 struct Bench {
     array: Slow,
     random: SplitMix,
+    members: usize,
 }
 
 impl Bench {
     /// A full checkpoint is under way, and does not come to its end.
-    fn held() -> Self {
-        let create =
-            CreateOptions { layout: format::LayoutKind::Rotate, ..create_options(SchemeKind::Eplog, K, M) };
-        let (array, _) = started(fresh(&create, 24, 16), 9);
-        let mut bench = Self { array, random: SplitMix::new(5) };
+    fn held(scheme: SchemeKind) -> Self {
+        let create = CreateOptions {
+            layout: LayoutKind::Rotate,
+            consistency: Consistency::Journal,
+            ..create_options(scheme, K, M)
+        };
+        let members = if scheme.has_log() { K + 2 * M } else { K + M };
+        let (array, _) = started(fresh(&create, 24, 16), 9, members);
+        let mut bench = Self { array, random: SplitMix::new(5), members };
         bench.hold();
-        bench.write(400);
-        assert!(!bench.array.devices().layer.waiting.is_empty(), "a full checkpoint was begun");
+        while bench.array.devices().layer.waiting.is_empty() {
+            bench.write(8);
+        }
         bench
     }
 
@@ -90,7 +95,12 @@ impl Bench {
 
     /// Writes that all are durable when this returns, to the first third of the volume.
     fn write(&mut self, count: u64) {
-        let chunks = self.array.engine_ref().volume_bytes() / CHUNK / 3;
+        self.write_to(3, count);
+    }
+
+    /// The same to some other share of it.
+    fn write_to(&mut self, share: u64, count: u64) {
+        let chunks = self.array.engine_ref().volume_bytes() / CHUNK / share;
         let random = &mut self.random;
         write_many(&mut self.array, (count, 8), || (random.below(chunks) * CHUNK, Durability::Volatile));
         self.array.run(|e, tag| e.flush(tag)).unwrap();
@@ -102,11 +112,11 @@ impl Bench {
 
     /// What a start after a power cut finds, without these members.
     fn crashed(&mut self, lost: &[u16]) -> (Slow, RecoveryReport) {
-        let mut image = copy_of(&self.array.devices().inner, MEMBERS);
+        let mut image = copy_of(&self.array.devices().inner, self.members);
         for &dev in lost {
             image.bytes_mut(DevIndex::new(dev)).fill(0);
         }
-        started(image, 77)
+        started(image, 77, self.members)
     }
 
     /// Where every chunk is, as a start says: the same as here.
@@ -123,7 +133,7 @@ const RECORDS: u64 = 400;
 
 #[test]
 fn a_start_replays_few_records_however_long_a_full_one_takes() {
-    let mut bench = Bench::held();
+    let mut bench = Bench::held(SchemeKind::Eplog);
     let before = bench.place();
     bench.write(3000);
     let (place, stats) = (bench.place(), bench.array.engine_ref().stats());
@@ -136,7 +146,7 @@ fn a_start_replays_few_records_however_long_a_full_one_takes() {
 
 #[test]
 fn what_went_on_beside_it_is_behind_the_full_one_too() {
-    let mut bench = Bench::held();
+    let mut bench = Bench::held(SchemeKind::Eplog);
     bench.write(1000);
     let (before, number) = (bench.place().base, bench.place().number);
     bench.let_go();
@@ -152,7 +162,7 @@ fn what_went_on_beside_it_is_behind_the_full_one_too() {
 
 #[test]
 fn it_goes_on_after_a_restart_and_around_the_ring() {
-    let mut bench = Bench::held();
+    let mut bench = Bench::held(SchemeKind::Eplog);
     let ring = u64::from(bench.array.engine_ref().store().config.incremental_blocks);
     let (mut turns, mut beside) = (0, 0);
     for round in 0..12 {
@@ -175,12 +185,14 @@ fn it_goes_on_after_a_restart_and_around_the_ring() {
 #[test]
 fn a_member_that_left_meanwhile_gets_what_it_has_not_got_of_the_full_one() {
     const BACK: DevIndex = DevIndex::new(1);
-    let mut bench = Bench::held();
-    bench.write(500);
+    let mut bench = Bench::held(SchemeKind::Raid);
+    // Most pages that the full one writes do not change any more.
+    bench.write_to(100, 500);
+    assert!(bench.array.engine_ref().stats().checkpoints_beside > 1);
     bench.array.engine().fail_device(BACK);
     bench.array.devices().layer.gone = Some(BACK);
     bench.let_go();
-    let superblock = superblocks(&mut bench.array.devices().inner, MEMBERS).swap_remove(BACK.index());
+    let superblock = superblocks(&mut bench.array.devices().inner, K + M).swap_remove(BACK.index());
     bench.array.run(|e, tag| e.online(tag, BACK, 78, &superblock)).unwrap();
     bench.array.settle();
     assert_eq!(bench.array.engine_ref().health().state(BACK), MemberState::Healthy);

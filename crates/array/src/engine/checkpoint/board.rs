@@ -2,7 +2,6 @@
 
 use crate::engine::request::Request;
 use crate::image::{CheckpointPlace, Image};
-use crate::planted::{Planted, planted};
 use crate::table::Extent;
 use block::Seq;
 use block::slab::Key;
@@ -99,8 +98,7 @@ impl CheckpointBoard {
     /// Number of the newest one of which everything is where it belongs: one that is newer than a full one
     /// under way was written beside that.
     pub(in crate::engine) fn settled(&self) -> u64 {
-        let alone = self.alone.filter(|_| !planted(Planted::LeaverHasBeside));
-        alone.map_or(self.place.number, |number| self.place.number.min(number - 1))
+        self.alone.map_or(self.place.number, |number| self.place.number.min(number - 1))
     }
 
     /// Full ones that have ended in this assembly.
