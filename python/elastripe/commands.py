@@ -51,31 +51,40 @@ def _help(option: _native._Option) -> str:
 
 def _text(option: _native._Option, value: Any) -> str:
     """A value as a word of the command line: numbers of sizes are bytes, of rates bytes per second."""
+    name = option["name"].replace("-", "_")
     if isinstance(value, (str, os.PathLike)):
         return str(os.fspath(value))
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:
+        value = value.item()
     if isinstance(value, datetime.timedelta):
         return f"{value.total_seconds():.6f}s"
-    if hasattr(value, "item"):
-        value = value.item()
     kind = (option["value"] or "").split(",")[0]
+    if kind in ("SIZE", "RATE") and isinstance(value, float):
+        if not value.is_integer():
+            raise OptionError(f"{name}: found {value!r}, expected whole bytes or a string with a unit")
+        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value}{ {'SIZE': 'B', 'RATE': 'B/s'}.get(kind, '') }"
     if isinstance(value, float):
         return f"{value!r}"
-    name = option["name"].replace("-", "_")
     raise OptionError(f"{name}: found {value!r}, expected a string, a number or a timedelta")
 
 
 def _sweep(value: Any) -> list[str]:
     """Axes: ``{"queue_depth": [1, 8], "fill": [True, False]}``, or as on the command line."""
     if not isinstance(value, Mapping):
-        return [value] if isinstance(value, str) else list(value)
+        axes = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [value]
+        if not all(isinstance(axis, str) for axis in axes):
+            raise OptionError(f"sweep: found {value!r}, expected a dict of options and lists of values")
+        return axes
     known = _known("simulate")
     axes = []
     for name, values in value.items():
         option = known.get(name)
         if option is None:
             raise OptionError(f"sweep: found {name!r}, which is no option of simulate")
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise OptionError(f"sweep: found {values!r} for {name}, expected a list of values")
         words = [("on" if one else "off") if isinstance(one, bool) else _text(option, one) for one in values]
         axes.append(f"{option['name']}={','.join(words)}")
     return axes

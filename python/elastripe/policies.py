@@ -80,7 +80,7 @@ def _rows(policy: Any) -> Callable[[bytes, int, int], int | None]:
 
     def pick(units: bytes, capacity: int, now: int) -> int | None:
         row: int | None = choose(np.frombuffer(units, UNIT), capacity, now)
-        return row if row is None else row.__index__()
+        return row
 
     return pick
 

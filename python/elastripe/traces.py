@@ -31,7 +31,7 @@ REQUEST: np.dtype[np.void] = np.dtype(
 byte, bytes."""
 
 Path = Union[str, "os.PathLike[str]"]
-Size = Union[int, str]
+Size = Union[int, float, str]
 
 
 class Op(IntEnum):
@@ -52,14 +52,28 @@ def _op(value: Any) -> int:
         if op is None:
             raise OptionError(f"op is {value!r}, expected R, W, F or T")
         return int(op)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not hasattr(value, "__index__") or value not in tuple(Op):
+        raise OptionError(f"op: found {value!r}, expected 0 (read), 1 (write), 2 (flush) or 3 (trim)")
     return int(value)
+
+
+_FLOAT_MAX = 2.0**53
+"""Up to here numbers with a point are exact; beyond, whoever wrote them meant others."""
 
 
 def _whole(values: Any, field: str) -> npt.NDArray[Any]:
     """Whole numbers that are not negative, as they are, or an error: nothing is cut off in silence."""
     array = np.asarray(values)
-    if array.dtype.kind == "f" and array.size and np.all(np.mod(array, 1) == 0) and array.min() >= 0:
-        return array.astype("<u8")
+    if array.ndim != 1:
+        raise OptionError(f"{field}: found {array.ndim} dimensions, expected a column")
+    if array.dtype.kind == "f" and array.size and np.isfinite(array).all():
+        if np.all(np.mod(array, 1) == 0) and array.min() >= 0:
+            if array.max() > _FLOAT_MAX:
+                found = array.max()
+                raise OptionError(f"{field}: found {found}, which is too large to be exact; use integers")
+            return array.astype("<u8")
     if array.size == 0 or array.dtype.kind == "u":
         return array.astype("<u8")
     if array.dtype.kind != "i" or array.min() < 0:
@@ -91,12 +105,18 @@ def _columns(get: Any, names: Iterable[str]) -> npt.NDArray[np.void]:
 
 def _as_requests(given: Any) -> npt.NDArray[np.void]:
     if isinstance(given, np.ndarray) and given.dtype.names is not None:
+        if given.ndim != 1:
+            raise OptionError(f"requests: found {given.ndim} dimensions, expected one")
         if given.dtype == REQUEST:
             return np.ascontiguousarray(given)
         return _columns(lambda field: given[field], given.dtype.names)
     if hasattr(given, "columns") and hasattr(given, "to_numpy"):
         return _columns(lambda field: given[field].to_numpy(), [str(name) for name in given.columns])
-    rows = [tuple(row) for row in given]
+    try:
+        rows = [tuple(row) for row in given]
+    except TypeError:
+        expected = "a Trace, paths, a structured array, a DataFrame or tuples"
+        raise OptionError(f"trace: found {given!r}, expected {expected}") from None
     for row in rows:
         if len(row) not in (4, 5):
             raise OptionError(
@@ -106,8 +126,19 @@ def _as_requests(given: Any) -> npt.NDArray[np.void]:
     lists = [[row[place] if place < len(row) else 0 for row in rows] for place in range(5)]
     lists[1] = [_op(value) for value in lists[1]]
     pairs = zip(fields, lists, strict=True)
-    columns = {field: np.array(values, dtype=None if values else "<u8") for field, values in pairs}
+    columns = {field: _column(values, field) for field, values in pairs}
     return _columns(columns.__getitem__, fields)
+
+
+def _column(values: list[Any], field: str) -> npt.NDArray[Any]:
+    """Numbers of Python, which NumPy takes for rounded ones where large and small ones meet."""
+    if not all(hasattr(value, "__index__") for value in values):
+        return np.array(values)
+    try:
+        return np.array(values, dtype="<u8")
+    except OverflowError:
+        wrong = next(value for value in values if not 0 <= value < 1 << 64)
+        raise OptionError(f"{field}: found {wrong}, expected whole numbers from 0 below 2^64") from None
 
 
 class Trace:
@@ -138,6 +169,11 @@ class Trace:
         self.bad_lines = bad_lines
         """Lines that were passed over when it was read."""
         self._labels = list(labels)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Copies of arrays can be written to, and so can those of other processes.
+        self.__dict__.update(state)
+        self._requests.flags.writeable = False
 
     @property
     def requests(self) -> npt.NDArray[np.void]:
@@ -226,7 +262,15 @@ class Trace:
 
 
 def _bytes(size: Size) -> int:
-    return _native.parse_size(size) if isinstance(size, str) else int(size)
+    return _native.parse_size(size) if isinstance(size, str) else _count(size, "size")
+
+
+def _count(value: Any, name: str) -> int:
+    """A whole number from 0 that has 64 bits."""
+    found = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(found, bool) or not hasattr(found, "__index__") or not 0 <= found < 1 << 64:
+        raise OptionError(f"{name}: found {value!r}, expected a whole number from 0")
+    return int(found)
 
 
 def open_trace(
@@ -291,8 +335,9 @@ def generate(
     zipf:THETA or uniform. ``requests``: how many; as many as published if not given, 1,000,000 for zipf and
     uniform. ``range``: bytes of the addresses of zipf and uniform; 1 GiB if not given."""
     range_bytes = None if range is None else _bytes(range)
+    requests = None if requests is None else _count(requests, "requests")
     with reporter(progress) as tell:
-        content, known = _native.generate(profile, requests, seed, range_bytes, tell)
+        content, known = _native.generate(profile, requests, _count(seed, "seed"), range_bytes, tell)
     return _of(content, known, profile)
 
 

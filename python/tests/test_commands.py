@@ -91,6 +91,20 @@ def test_reliability_has_a_row_for_each_array() -> None:
     assert by_time["rows"][0]["monte_carlo"]["loss_probability"] > 0
 
 
+def test_sizes_and_rates_are_bytes_if_they_are_numbers(zipf: Trace) -> None:
+    rebuilt: Any = {"geometry": "7+1", "afr": 0.01, "trials": 0}
+    rows = elastripe.reliability(rebuild_rate="100MB/s", **rebuilt)["rows"]
+    assert elastripe.reliability(rebuild_rate=1e8, **rebuilt)["rows"] == rows
+    assert elastripe.reliability(rebuild_rate=np.float64(1e8), **rebuilt)["rows"] == rows
+    with pytest.raises(elastripe.OptionError, match="rebuild_rate: found 0.5, expected whole bytes"):
+        elastripe.reliability(rebuild_rate=0.5, **rebuilt)
+    with pytest.raises(elastripe.OptionError, match="rebuild_rate: found nan, expected whole bytes"):
+        elastripe.reliability(rebuild_rate=float("nan"), **rebuilt)
+    time: Any = np.timedelta64(2, "h")
+    by_time = elastripe.reliability(repair_time=time, **rebuilt)
+    assert by_time["rows"] == elastripe.reliability(repair_time=timedelta(hours=2), **rebuilt)["rows"]
+
+
 def test_options_are_those_of_the_command_line(zipf: Trace) -> None:
     with pytest.raises(
         elastripe.OptionError, match="simulate: found the option 'depth', expected one of .*queue_depth"
@@ -108,6 +122,9 @@ def test_options_are_those_of_the_command_line(zipf: Trace) -> None:
         elastripe.simulate(zipf, geometry=["6+2", "7+1"])  # type: ignore[arg-type]
     with pytest.raises(elastripe.OptionError, match="no trace is named"):
         elastripe.simulate()
+    for axis in ({"scheme": "raid"}, {"queue_depth": 8}, 8, [8]):
+        with pytest.raises(elastripe.OptionError, match="sweep: found .*, expected a"):
+            elastripe.simulate(zipf, sweep=axis)  # type: ignore[arg-type]
     with pytest.raises(elastripe.OptionError, match="sweep: found 'depth'"):
         elastripe.simulate(zipf, sweep={"depth": [1]})
     with pytest.raises(elastripe.OptionError, match="queue_depth: found {}, expected a string"):

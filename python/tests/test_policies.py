@@ -218,8 +218,9 @@ class Chooses(elastripe.VictimPolicy):
 
 
 def test_victims_are_rows_or_none(zipf: Trace) -> None:
-    with pytest.raises(ValueError, match="choose_victim answered .*, expected None or a row"):
-        elastripe.place(zipf, gc=Chooses("beyond"), unit_size="64KiB")
+    for answer in ("beyond", -1, 0.5, "first", [0, 1]):
+        with pytest.raises(ValueError, match="choose_victim answered .*, expected None or a row"):
+            elastripe.place(zipf, gc=Chooses(answer), unit_size="64KiB")
     with pytest.raises(elastripe.Error, match="no unit can be freed"):
         elastripe.place(zipf, gc=Chooses(None), unit_size="64KiB")
     first = Chooses(np.int64(0))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
+import pickle
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -90,9 +92,16 @@ def test_requests_cannot_be_changed_behind_a_traces_back() -> None:
     [
         ([(0, "X", 0, 512)], "expected R, W, F or T"),
         ([(0, 7, 0, 512)], "op: found 7"),
-        ([(0, "W", -512, 512)], "offset_bytes: found int64 values"),
+        ([(0, "W", -512, 512)], "offset_bytes: found -512"),
         ([(0, "W", 0.5, 512)], "offset_bytes: found float64 values"),
         ([(0, "W", 0)], "expected time_us, op"),
+        ([(0, 0.5, 0, 512)], "op: found 0.5"),
+        ([(0, -1, 0, 512)], "op: found -1"),
+        ([(0, None, 0, 512)], "op: found None"),
+        ([(0, "W", 1e20, 512)], "offset_bytes: found 1e.20, which is too large to be exact"),
+        ([(0, "W", float("nan"), 512)], "offset_bytes: found float64 values"),
+        ([(0, "W", 0, 1 << 64)], "length_bytes: found 18446744073709551616"),
+        ([(0, "W", 0, -1), (0, "W", 0, 1 << 63)], "length_bytes: found -1"),
         ([(0, "W", 0, 512, 1 << 32)], "device: found a number above"),
     ],
 )
@@ -101,6 +110,33 @@ def test_values_that_do_not_fit_are_refused(rows: list[tuple[object, ...]], word
         Trace(rows)
     with pytest.raises(elastripe.OptionError, match="expected .'length_bytes'. too"):
         Trace(pandas.DataFrame({"op": ["R"], "offset_bytes": [0]}))
+
+
+def test_large_numbers_beside_small_ones_are_not_rounded() -> None:
+    offsets = [(1 << 63) + 1, 1]
+    trace = Trace([(0, "W", offset, 512) for offset in offsets])
+    assert trace.offset_bytes.tolist() == offsets
+
+
+def test_what_is_no_trace_is_said_to_be_none(zipf: Trace) -> None:
+    for given in (5, b"trace.csv", [1, 2]):
+        with pytest.raises(elastripe.OptionError, match="trace: found .*, expected a Trace, paths"):
+            elastripe.place(given)
+    with pytest.raises(elastripe.OptionError, match="found 2 dimensions"):
+        Trace(zipf.requests.reshape(2, -1))
+
+
+@pytest.mark.parametrize("options", [{"requests": -1}, {"requests": 2.5}, {"seed": -1}, {"range": -4096}])
+def test_counts_that_are_none_are_refused(options: Any) -> None:
+    with pytest.raises(elastripe.OptionError, match="found -?[0-9.]+, expected a whole number from 0"):
+        elastripe.generate("uniform", **options)
+
+
+def test_copies_of_traces_cannot_be_changed_either(zipf: Trace) -> None:
+    for other in (copy.copy(zipf), copy.deepcopy(zipf), pickle.loads(pickle.dumps(zipf))):
+        assert np.array_equal(other.requests, zipf.requests) and other.synthetic == zipf.synthetic
+        with pytest.raises(ValueError):
+            other.requests["op"] = 0
 
 
 def test_requests_that_no_reader_gives_are_refused_by_name() -> None:

@@ -26,8 +26,8 @@ from typing import Any, Literal, TypedDict, Union
 
 Text = str
 Number = Union[int, float, str]
-Size = Union[int, str]
-Rate = Union[int, str]
+Size = Union[int, float, str]
+Rate = Union[int, float, str]
 Time = Union[timedelta, str]
 File = Union[str, "PathLike[str]"]
 '''

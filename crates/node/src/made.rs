@@ -10,6 +10,7 @@ use crate::open::look_at;
 use crate::refusal::Refusal;
 use crate::units::show_size;
 use device::{Existing, allocate_file, create_file};
+use rustix::fs::{Access, access};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -48,8 +49,9 @@ pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether a file can be made at a path: it names one, its directory is there, and it is not where device
-/// nodes are, whose content is gone when the machine starts again.
+/// Whether a file can be made at a path: it names one, its directory is there and may be written to (or the
+/// empty file that is there already), and it is not where device nodes are, whose content is gone when the
+/// machine starts again.
 pub fn check_place(path: &Path) -> Result<(), Error> {
     let parent = directory_of(path);
     let at = |source| Error::At { path: path.to_owned(), source };
@@ -66,7 +68,8 @@ pub fn check_place(path: &Path) -> Result<(), Error> {
     if among_devices && !path.exists() {
         return Err(Refusal::FileAmongDevices { path: path.to_owned() }.into());
     }
-    Ok(())
+    let written = if path.exists() { path } else { &directory };
+    access(written, Access::WRITE_OK).map_err(|errno| at(errno.into()))
 }
 
 /// File systems that have not as much room as files that are made there may come to need.

@@ -101,6 +101,27 @@ fn one_thread_and_one_shard_is_what_it_is_without_them() {
     assert!(with["notes_on_threads"].is_null());
 }
 
+/// However they are spread over slices and threads.
+#[test]
+fn as_many_requests_are_made_as_were_asked_for() {
+    let loads = "--workload=burst,randwrite,sustained,randread,seqread,seqwrite";
+    for (threads, requests) in [("--threads=1", 1), ("--threads=2", 1), ("--threads=2", 7)] {
+        let json = bench(&["--schemes=eplog,raid", loads, threads, &format!("--requests={requests}")]);
+        for row in rows(&json) {
+            assert_eq!(number(row, "/count"), requests, "{threads}: {row:#}");
+        }
+    }
+}
+
+#[test]
+fn what_is_named_twice_is_refused() {
+    refused(&[&SMALL[..], &["--schemes=eplog,raid,eplog"]].concat(), "--schemes: found eplog twice");
+    refused(&[&SMALL[..], &["--workload=all,burst"]].concat(), "--workload: found burst twice");
+    let simulate = ["simulate", "--trace", "none", "--ssd", "was-ssd"];
+    refused(&[&simulate[..], &["--compare", "raid,eplog,raid"]].concat(), "found scheme raid twice");
+    refused(&[&simulate[..], &["--sweep", "queue-depth=1,8,1"]].concat(), "found queue-depth 1 twice");
+}
+
 #[test]
 fn threads_without_work_are_refused() {
     refused(&["bench", "--threads=0"], "--threads");

@@ -305,6 +305,29 @@ fn nonsense_is_refused_with_a_line_that_names_it() {
     refused(&["simulate", "--trace", &large, "--scheme", "raid"], "SSDs of");
 }
 
+/// There are buffers for every write, however few are asked for, and that is told.
+#[test]
+fn buffers_are_told_as_they_are() {
+    let (_folder, trace) = skewed();
+    let told = |scheme: &str, more: &[&str]| {
+        let json = simulate(&[&["--trace", &trace, "--ssd", "was-ssd", "--scheme", scheme], more].concat());
+        number(&json, "/config/buffer_bytes")
+    };
+    for (scheme, usual) in [("eplog", 1 << 30), ("was", 64 << 20)] {
+        assert_eq!(told(scheme, &[]), usual);
+        assert_eq!(
+            told(
+                scheme,
+                &["--buffers", "8MiB", "--cache-stripes", "4"][..if scheme == "was" { 2 } else { 4 }]
+            ),
+            8 << 20
+        );
+        let least = told(scheme, &["--buffers", "1B"]);
+        assert!(least >= 8 * 4096 && least < 8 << 20, "{scheme}: {least}");
+        assert_eq!(told(scheme, &["--buffers", &format!("{least}B")]), least);
+    }
+}
+
 /// Experiment 5 of the EPLOG paper: batches and prefetch make a rebuild faster.
 #[test]
 fn lost_ssds_are_rebuilt_in_batches_and_with_prefetch() {

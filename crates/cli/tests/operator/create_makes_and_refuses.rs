@@ -1,8 +1,9 @@
 //! `create` makes what is missing, refuses what belongs to somebody, and leaves nothing behind when it fails.
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-use crate::common::{MEMBERS, Ran, Rig, scribble};
+use crate::common::{MEMBERS, Ran, Rig, has, scribble};
 use crate::devices_lack_room_or_hang::small_file_system;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 
 #[test]
@@ -67,6 +68,38 @@ fn a_dry_run_refuses_places_where_no_file_can_be_made() {
         }
     }
     assert_eq!(std::fs::read_dir(rig.dir.path()).unwrap().count(), 1, "nothing is made");
+}
+
+/// Also where only the rights of whoever asks forbid it; root, whom they do not bind, asks as somebody else.
+#[test]
+fn a_dry_run_refuses_directories_that_cannot_be_written_to() {
+    if !has("setpriv") {
+        return;
+    }
+    let rig = Rig::new();
+    std::fs::create_dir(rig.path("closed")).unwrap();
+    let program = rig.path("elastripe");
+    std::fs::copy(env!("CARGO_BIN_EXE_elastripe"), &program).unwrap();
+    for (path, mode) in
+        [(rig.dir.path().to_owned(), 0o777), (rig.path("closed"), 0o555), (program.clone(), 0o755)]
+    {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    std::fs::write(rig.path("closed/empty"), "").unwrap_or_default();
+    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    for place in ["closed/x", "closed/empty"] {
+        for more in [&["--dry-run"][..], &[]] {
+            let mut command = if is_root { Command::new("setpriv") } else { Command::new(&program) };
+            if is_root {
+                command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
+            }
+            let words = ["create", "--parity=1", "--file-size=32MiB", "--data", "a", "b", place];
+            let ran = command.args(words).args(more).current_dir(rig.dir.path()).output().unwrap();
+            let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+            assert!(!ran.status.success() && said.contains(place), "{more:?}: {ran:?}");
+            assert!(said.contains("ermission denied") && !rig.path("a").exists(), "{more:?}: {said}");
+        }
+    }
 }
 
 #[test]

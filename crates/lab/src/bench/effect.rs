@@ -5,10 +5,13 @@ use super::workload::Workload;
 use crate::failure::Failure;
 use crate::options::batches::Batches;
 use node::units::show_size;
+use std::collections::BTreeSet;
 
 /// See the module's documentation.
 pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     let schemes = &arguments.schemes;
+    refuse_twice("--schemes", schemes.iter().map(ToString::to_string))?;
+    refuse_twice("--workload", arguments.workloads().iter().map(|workload| workload.name().to_owned()))?;
     arguments.elastic.check_served(schemes)?;
     arguments.consistency.check_any(schemes)?;
     arguments.rewrites.check_any(schemes)?;
@@ -22,6 +25,17 @@ pub fn check(arguments: &Arguments) -> Result<(), Failure> {
     }
     check_work(arguments)?;
     check_volume(arguments)
+}
+
+/// What is named twice would be measured twice, under one name.
+fn refuse_twice(option: &str, names: impl Iterator<Item = String>) -> Result<(), Failure> {
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if let Some(name) = seen.replace(name) {
+            return Err(Failure::new(format!("{option}: found {name} twice, expected each once")));
+        }
+    }
+    Ok(())
 }
 
 /// Work that no scheme does.

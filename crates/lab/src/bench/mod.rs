@@ -99,7 +99,7 @@ struct Length {
     /// Requests for each workload and scheme, of all threads together, instead of a time.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
-    /// Slices that the time is cut into.
+    /// Slices that the time is cut into; no more than requests.
     #[arg(long, default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 }
@@ -188,7 +188,7 @@ impl Arguments {
     fn budget(&self) -> Budget {
         let rounds = u64::from(self.length.rounds);
         match self.length.requests {
-            Some(requests) => Budget { rounds, ns: u64::MAX, requests: requests.div_ceil(rounds) },
+            Some(requests) => Budget { rounds: rounds.min(requests), ns: u64::MAX, requests },
             // At most 3600 seconds, so the product fits.
             None => Budget { rounds, ns: (self.length.seconds * 1e9) as u64 / rounds, requests: u64::MAX },
         }

@@ -37,6 +37,11 @@ pub fn cpu_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// The part of `all` that falls to one of `count`, which have nearly as much each.
+pub fn share(all: u64, count: u64, index: u64) -> u64 {
+    all / count + u64::from(index < all % count)
+}
+
 /// When a slice of load ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Until {
@@ -49,16 +54,6 @@ pub enum Until {
     },
     /// When the commits that were started are answered.
     Committed,
-}
-
-impl Until {
-    /// The same with so many requests at most.
-    pub fn at_most(self, limit: u64) -> Self {
-        match self {
-            Self::Spent { ns, requests } => Self::Spent { ns, requests: requests.min(limit) },
-            Self::Committed => self,
-        }
-    }
 }
 
 /// Where the latencies of a slice go.
@@ -99,6 +94,8 @@ impl Latencies {
 
 /// See the module's documentation.
 pub struct Rig {
+    /// Its thread, of how many.
+    thread: (u16, u16),
     shards: Vec<Shard>,
     map: Interleave,
     /// The clock of all threads begins here.
@@ -132,6 +129,7 @@ impl Rig {
         let chunk_bytes = u64::try_from(geometry.chunk_bytes())?;
         let used_bytes = plan.used_count() * data_count * chunk_bytes;
         let mut rig = Self {
+            thread: (thread, plan.spread().threads),
             shards,
             map: Interleave::new(count, config.shard.unit_bytes, used_bytes),
             origin,
@@ -149,6 +147,12 @@ impl Rig {
         };
         rig.fill()?;
         Ok(rig)
+    }
+
+    /// The part of the requests of all threads that this one makes.
+    pub fn share_of(&self, requests: u64) -> u64 {
+        let (index, count) = self.thread;
+        share(requests, count.into(), index.into())
     }
 
     /// Stripes in use.
@@ -320,7 +324,7 @@ impl Rig {
         slice.shards.resize(self.shards.len(), Counts::default());
         let mut awaited = self.shards.iter().filter(|shard| shard.awaited.is_some()).count();
         let latency = self.latencies.of(note);
-        let (mut now, mut issued, mut open) = (start, 0, true);
+        let (mut now, mut issued, mut open) = (start, 0, limit > 0);
         self.shards.iter_mut().for_each(|shard| shard.array().engine().set_now(now));
         while open || self.idle.len() < depth {
             while open && let Some(place) = self.idle.pop() {

@@ -2,7 +2,7 @@
 
 use super::counts::{Counts, Lap, Slice, add_all};
 use super::crew::Crew;
-use super::rig::{Note, Rig, Until, latency_histogram};
+use super::rig::{Note, Rig, Until, latency_histogram, share};
 use super::shard::{Access, Plan};
 use super::threads::Spread;
 use crate::failure::Failure;
@@ -81,7 +81,7 @@ pub struct Budget {
     pub rounds: u64,
     /// Time of each.
     pub ns: u64,
-    /// Requests of each.
+    /// Requests of all slices and threads together.
     pub requests: u64,
 }
 
@@ -237,10 +237,11 @@ impl Measured {
 /// Runs a workload on all lanes it applies to, a slice each in turn.
 pub fn measure(workload: Workload, lanes: &mut [Lane], budget: &Budget) -> Result<Vec<Measured>, Failure> {
     let mut all = lanes.iter_mut().map(Measured::new).collect::<Result<Vec<_>, Failure>>()?;
-    for _ in 0..budget.rounds {
+    for index in 0..budget.rounds {
+        let slice = Budget { requests: share(budget.requests, budget.rounds, index), ..*budget };
         for (lane, measured) in lanes.iter_mut().zip(&mut all) {
             if workload.applies_to(lane.scheme) {
-                round(workload, lane, budget, measured)?;
+                round(workload, lane, &slice, measured)?;
                 measured.memory = lane.memory()?;
             }
         }
@@ -261,15 +262,16 @@ fn round(
     budget: &Budget,
     measured: &mut Measured,
 ) -> Result<(), Failure> {
-    let (ns, requests) = (budget.ns, budget.requests.div_ceil(lane.plan.spread().threads.into()));
-    let until = move |limit: u64| Until::Spent { ns, requests: requests.min(limit) };
+    let Budget { ns, requests, .. } = *budget;
+    let until = move |rig: &Rig, limit: u64| Until::Spent { ns, requests: rig.share_of(requests).min(limit) };
     let all = u64::MAX;
     let chunk_bytes = measured.chunk_bytes;
     match workload {
         Workload::Burst => {
             lane.each(Rig::free_space)?;
-            let job =
-                move |rig: &mut Rig| rig.random(Access::Write, until(rig.burst_requests), Note::Measured);
+            let job = move |rig: &mut Rig| {
+                rig.random(Access::Write, until(rig, rig.burst_requests), Note::Measured)
+            };
             measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::RandWrite => {
@@ -278,25 +280,25 @@ fn round(
             let job = move |rig: &mut Rig| {
                 // Of a log-structured scheme nothing is put off: collection is part of what it costs.
                 let limit = if rig.is_elastic() { all } else { rig.burst_requests };
-                rig.random(Access::Write, until(limit), Note::Measured)
+                rig.random(Access::Write, until(rig, limit), Note::Measured)
             };
             measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::Sustained => {
             lane.each(Rig::age)?;
-            let job = move |rig: &mut Rig| rig.random(Access::Write, until(all), Note::Measured);
+            let job = move |rig: &mut Rig| rig.random(Access::Write, until(rig, all), Note::Measured);
             measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::RandRead => {
-            let job = move |rig: &mut Rig| rig.random(Access::Read, until(all), Note::Measured);
+            let job = move |rig: &mut Rig| rig.random(Access::Read, until(rig, all), Note::Measured);
             measured.add(&lane.lap(job)?, chunk_bytes);
         }
         Workload::SeqRead => {
-            let job = move |rig: &mut Rig| rig.sequential(Access::Read, until(all), Note::Measured);
+            let job = move |rig: &mut Rig| rig.sequential(Access::Read, until(rig, all), Note::Measured);
             measured.add(&lane.lap(job)?, lane.stripe_bytes());
         }
-        Workload::SeqWrite => seq_write(lane, ns, requests, measured)?,
-        Workload::Commit => commit(lane, until(all), measured)?,
+        Workload::SeqWrite => seq_write(lane, budget, measured)?,
+        Workload::Commit => commit(lane, budget, measured)?,
         Workload::Rebuild => {
             let parities = u16::try_from(lane.plan.config().geometry.parity_count())?;
             lane.each(move |rig| rig.lose(parities))?;
@@ -308,17 +310,20 @@ fn round(
 }
 
 /// Passes over the volume, which is given back in between; that does not count.
-fn seq_write(lane: &mut Lane, ns: u64, requests: u64, measured: &mut Measured) -> Result<(), Failure> {
-    let (mut ns_left, mut requests_left) = (ns, requests);
+fn seq_write(lane: &mut Lane, budget: &Budget, measured: &mut Measured) -> Result<(), Failure> {
+    let requests = budget.requests;
+    // The first thread has as much as any.
+    let most = share(requests, lane.plan.spread().threads.into(), 0);
+    let (mut ns_left, mut passed) = (budget.ns, 0);
     let mut total = Lap::default();
-    while ns_left > 0 && requests_left > 0 {
+    while ns_left > 0 && passed < most {
         lane.each(Rig::discard_all)?;
         let lap = lane.lap(move |rig| {
-            let requests = requests_left.min(rig.stripe_count());
+            let requests = rig.share_of(requests).saturating_sub(passed).min(rig.stripe_count());
             rig.sequential(Access::Write, Until::Spent { ns: ns_left, requests }, Note::Measured)
         })?;
         ns_left = ns_left.saturating_sub(lap.ns);
-        requests_left = requests_left.saturating_sub(lane.plan.thread_stripes());
+        passed += lane.plan.thread_stripes();
         total.add(&lap);
     }
     measured.add(&total, lane.stripe_bytes());
@@ -327,7 +332,7 @@ fn seq_write(lane: &mut Lane, ns: u64, requests: u64, measured: &mut Measured) -
 }
 
 /// A commit of every stripe alone; then updates without a commit, and updates while one runs.
-fn commit(lane: &mut Lane, until: Until, measured: &mut Measured) -> Result<(), Failure> {
+fn commit(lane: &mut Lane, budget: &Budget, measured: &mut Measured) -> Result<(), Failure> {
     let dirty = |rig: &mut Rig| {
         rig.clean()?;
         rig.dirty_all()
@@ -340,7 +345,11 @@ fn commit(lane: &mut Lane, until: Until, measured: &mut Measured) -> Result<(), 
     let lap = lane.lap(Rig::time_commit)?;
     measured.add(&lap, lane.stripe_bytes());
     lane.each(Rig::clean)?;
-    lane.lap(move |rig| rig.random(Access::Write, until.at_most(rig.burst_requests), Note::Measured))?;
+    let Budget { ns, requests, .. } = *budget;
+    lane.lap(move |rig| {
+        let requests = rig.share_of(requests).min(rig.burst_requests);
+        rig.random(Access::Write, Until::Spent { ns, requests }, Note::Measured)
+    })?;
     lane.each(dirty)?;
     lane.lap(|rig| {
         rig.start_commit();

@@ -6,6 +6,7 @@ use crate::misuse::in_a_line;
 use clap::parser::ValueSource;
 use clap::{Args as _, Command, FromArgMatches as _};
 use format::SchemeKind;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -77,6 +78,15 @@ pub fn cells(axes: &[Axis], line: &[OsString]) -> Result<Vec<Cell>, Failure> {
         if axes[..index].iter().any(|other| other.option == axis.option) {
             return Err(Failure::new(format!(
                 "--sweep: found {} twice (--compare sweeps the scheme), expected each option once",
+                axis.option
+            )));
+        }
+    }
+    for axis in axes {
+        let mut seen = BTreeSet::new();
+        if let Some(value) = axis.values.iter().find(|value| !seen.insert(*value)) {
+            return Err(Failure::new(format!(
+                "--sweep, --compare: found {} {value} twice, expected each value once",
                 axis.option
             )));
         }

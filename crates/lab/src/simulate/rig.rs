@@ -15,9 +15,10 @@ use crate::subject::choices::CommitEvery;
 use crate::subject::fit;
 use crate::subject::target::Target as _;
 use crate::watch::Shown;
-use array::Policies;
+use array::{AssembleError, EngineOptions, MemoryNeed, Policies};
 use block::DevIndex;
 use flash::{Counters, Device, DeviceConfig, Tag, presets};
+use format::ArrayConfig;
 use node::placement::{placement_info, rewrites_name};
 use node::status;
 use rustix::time::{ClockId, clock_gettime};
@@ -97,7 +98,7 @@ pub fn simulate_with(
     }
     let config = &target.array().engine_ref().store().config;
     Ok(Outcome {
-        config: describe(arguments, loaded, &target, &ssd),
+        config: describe(arguments, loaded, &target, &ssd)?,
         terms: arguments.terms(),
         placement: json!(placement_info(&options.scheme, config)),
         placement_line: placement_info(&options.scheme, config).map(|info| info.line()),
@@ -117,6 +118,14 @@ pub fn simulate_with(
         memory: status::memory(target.array().engine_ref()),
         cpu_seconds,
     })
+}
+
+/// Memory for buffers, those of caches apart: no less than the engine has to have.
+fn buffer_bytes(config: &ArrayConfig, options: &EngineOptions) -> Result<u64, AssembleError> {
+    // More than there may be.
+    let most = (config.geometry.chunk_bytes() as u64) << 32;
+    let need = |options| MemoryNeed::of(config, options).map(|need| need.buffers_bytes);
+    Ok(most - (need(&EngineOptions { pool_bytes: most, ..*options })? - need(options)?))
 }
 
 /// Rated erases, the preset's or those given.
@@ -241,13 +250,18 @@ fn check(target: &SimulatedTarget) -> Result<(), Failure> {
     Ok(())
 }
 
-fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ssd: &Device) -> Value {
+fn describe(
+    arguments: &Arguments,
+    loaded: &Loaded,
+    target: &SimulatedTarget,
+    ssd: &Device,
+) -> Result<Value, Failure> {
     let config = &target.array().engine_ref().store().config;
     let ssd_json = match ssd {
         Device::Ssd(ssd) => config_json(ssd.config()),
         Device::Hdd(_) | Device::BlackBox(_) => Value::Null,
     };
-    json!({
+    Ok(json!({
         "trace": loaded.json(&arguments.trace),
         "array": {
             "scheme": config.scheme.to_string(),
@@ -272,9 +286,9 @@ fn describe(arguments: &Arguments, loaded: &Loaded, target: &SimulatedTarget, ss
         "commit_every": arguments.array.commit_every.json(),
         "sync": arguments.array.sync,
         "rewrites": rewrites_name(&arguments.engine_options().scheme, config),
-        "buffer_bytes": arguments.engine_options().pool_bytes,
+        "buffer_bytes": buffer_bytes(config, &arguments.engine_options())?,
         "cache_stripes": arguments.array.cache.cache_stripes,
         "cache_slots": arguments.array.cache.cache_slots,
         "stripe_cache": arguments.engine_options().scheme.stripe_cache,
-    })
+    }))
 }
