@@ -186,8 +186,8 @@ impl CheckpointHeader {
         }
     }
 
-    /// Writes the header to the 4096 bytes of `out`. Area, kind, number and base must fit together: area
-    /// 0 or 1 and `base == number` if full, area 2, `1 <= base < number` and nothing beside it if incremental;
+    /// Writes the header to the 4096 bytes of `out`. Area, kind, number and base must fit together: area 0 or
+    /// 1 and `base == number` if full, area 2, `1 <= base < number` and nothing beside it if incremental;
     /// anything else is a bug.
     pub fn encode(&self, out: &mut [u8]) {
         if let Err(error) = self.check() {

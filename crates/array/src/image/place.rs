@@ -1,10 +1,10 @@
 //! Where the newest checkpoint is, and what the next one is going to be.
 //!
 //! Usually one is written at a time. If pages of the table may be absent, a full one takes long, and records
-//! that come meanwhile would all be replayed by a start. So incremental ones go on *beside* it: at the instant
-//! of which the full one is, an incremental one is taken, too; what changes from then on is in those that
-//! follow. They lie behind each other in one chain, which can be read behind the full checkpoint before, and,
-//! from that instant on, behind the new one. So whichever of the two a start finds, it has all of them.
+//! that come meanwhile would all be replayed by a start. So incremental ones go on *beside* it: at the
+//! instant of which the full one is, an incremental one is taken, too; what changes from then on is in those
+//! that follow. They lie behind each other in one chain, which can be read behind the full checkpoint before,
+//! and, from that instant on, behind the new one. So whichever of the two a start finds, it has all of them.
 
 use super::chain::{Chain, block_of};
 use super::{Image, ListWords, TableBlocks};

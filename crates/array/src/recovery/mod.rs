@@ -197,8 +197,9 @@ fn disown_maimed(health: &mut Health, maimed: &[DevIndex], epoch: Epoch) {
 
 /// A number that no checkpoint ever had, whole or not. The assembly before may have begun some since it last
 /// wrote superblocks, or since the checkpoint that was found: an incremental one and a full one of the same
-/// instant, and as many more if a member failed during these, as their headers wait for superblocks. Whatever of these is still on its way to a device
-/// that hangs, and arrives there later, has another number than what lies in its place by then.
+/// instant, and as many more if a member failed during these, as their headers wait for superblocks. Whatever
+/// of these is still on its way to a device that hangs, and arrives there later, has another number than what
+/// lies in its place by then.
 fn unused_number(newest: &Superblock, loaded: &load::Loaded) -> u64 {
     if planted(Planted::NumberUsedAgain) {
         return loaded.place.next();
