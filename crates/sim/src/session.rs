@@ -407,7 +407,9 @@ impl<'a> Session<'a> {
             let engine = self.fleet.engine_ref(at);
             let (scrub, commits) = (engine.is_scrub_paused(), engine.are_commits_paused());
             any |= scrub && self.fleet.engine(at).resume_scrub();
-            any |= commits && self.fleet.engine(at).resume_commits();
+            let goes_on = commits && self.fleet.engine(at).resume_commits();
+            // One that only says so would be asked for ever.
+            any |= goes_on && !self.fleet.engine_ref(at).are_commits_paused();
         }
         any
     }

@@ -503,6 +503,15 @@ fn idle_times_of_a_trace_take_no_time() {
 }
 
 #[test]
+fn a_request_at_the_end_of_time_is_carried_out() {
+    let (_folder, trace) = written("0,0,W,4096,4096\n18446744073709551615,0,W,0,4096\n");
+    for pace in ["--timed", "--queue-depth=1"] {
+        let json = simulate(&["--trace", &trace, "--ssd", "was-ssd", "--ssd-size", "16MiB", pace]);
+        assert_eq!(number(&json, "/requests"), 2, "{pace}: {json:#}");
+    }
+}
+
+#[test]
 fn latencies_beyond_an_hour_are_what_they_were() {
     // All at once, to disks of some 90 MB/s.
     let text = "0,0,W,0,1073741824\n".repeat(900);

@@ -23,6 +23,9 @@ const SLEEP_LATE_NS: u64 = 200_000;
 /// Parts in flight beyond one per request, so that long requests are not sent part after part.
 const EXTRA_PARTS: usize = 64;
 
+/// The end of time: requests of which a trace says that they came later, after 146 years, come then.
+const END_NS: u64 = 1 << 62;
+
 /// When requests are sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Pace {
@@ -43,7 +46,7 @@ fn latencies() -> Result<Histogram<u64>, Failure> {
 }
 
 fn simulated_ns(request: &Request) -> u64 {
-    request.time_us.saturating_mul(1000)
+    request.time_us.saturating_mul(1000).min(END_NS)
 }
 
 /// What a run of the queue came to.
@@ -224,9 +227,9 @@ impl<'a> Driver<'a> {
             while let Some(request) = next {
                 let due = match pace {
                     Pace::Full | Pace::Simulated => now,
-                    // Rounds to the nanosecond; times beyond 584 years are the end of time.
+                    // Rounds to the nanosecond; whatever comes later has time left to be carried out.
                     Pace::Timed { speed } => {
-                        start.saturating_add((request.time_us as f64 * 1e3 / speed) as u64)
+                        start.saturating_add((request.time_us as f64 * 1e3 / speed) as u64).min(END_NS)
                     }
                 };
                 // A request whose time lies before that of one in front of it is sent with that.
