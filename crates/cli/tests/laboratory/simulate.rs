@@ -323,7 +323,7 @@ fn buffers_are_told_as_they_are() {
             8 << 20
         );
         let least = told(scheme, &["--buffers", "1B"]);
-        assert!(least >= 8 * 4096 && least < 8 << 20, "{scheme}: {least}");
+        assert!((8 * 4096..8 << 20).contains(&least), "{scheme}: {least}");
         assert_eq!(told(scheme, &["--buffers", &format!("{least}B")]), least);
     }
 }
