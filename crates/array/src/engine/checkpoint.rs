@@ -86,13 +86,16 @@ impl Checkpointer {
             };
         }
         (core.board.checkpoint.wanted, core.board.checkpoint.room_wanted) = (None, false);
-        if may_go_beside(core, &wanted) {
+        let goes_beside = may_go_beside(core, &wanted);
+        if goes_beside {
             let (place, mut now) = core.checkpoint_now();
             if let Some((incremental, full)) = place.choose_both(&mut now) {
                 return self.take_both(core, incremental, full);
             }
         }
-        let extent = wanted.extent.max(wanted.room.then_some(Extent::Unsaved)).unwrap_or(Extent::Changes);
+        // If there was no room for both, what changed of the list counts as said, by one that there is not.
+        let is_full = wanted.room || goes_beside;
+        let extent = wanted.extent.max(is_full.then_some(Extent::Unsaved)).unwrap_or(Extent::Changes);
         let (place, mut now) = core.checkpoint_now();
         let image = place.choose(extent, &mut now);
         self.take_alone(core, image);

@@ -38,6 +38,15 @@ pub struct CheckpointPlace {
     pub log_head: u64,
 }
 
+/// Where the next incremental checkpoint may be in their ring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Where {
+    /// Behind the last one.
+    Next,
+    /// There, or at the ring's beginning.
+    Anywhere,
+}
+
 /// The state of which a checkpoint is to be: all records up to `through` are applied.
 pub struct Now<'a> {
     pub store: &'a mut Store,
@@ -76,8 +85,19 @@ impl CheckpointPlace {
     /// Takes the next checkpoint: an incremental one if no more is wanted, all members that hold the newest
     /// still work, and there is room; else a full one, in the other area of the members that follow.
     pub fn choose(&self, wanted: Extent, now: &mut Now<'_>) -> Image {
+        self.choose_where(wanted, now, Where::Anywhere)
+    }
+
+    /// The same of the first one of an assembly, with what has changed. A member that is away, or a block
+    /// that could not be read, may have the header of one of the assembly before, of which nothing is known,
+    /// behind the last one: so the next one is there and nowhere else, where the later assembly counts.
+    pub fn choose_first(&self, now: &mut Now<'_>) -> Image {
+        self.choose_where(Extent::Changes, now, Where::Next)
+    }
+
+    fn choose_where(&self, wanted: Extent, now: &mut Now<'_>, place: Where) -> Image {
         let incremental = (wanted == Extent::Changes && self.is_held(now.health, now.store))
-            .then(|| self.incremental(now, self.devices.clone(), false))
+            .then(|| self.incremental(now, self.devices.clone(), (false, place)))
             .flatten();
         incremental.unwrap_or_else(|| self.full(wanted.max(Extent::Unsaved), now, self.next()))
     }
@@ -85,7 +105,7 @@ impl CheckpointPlace {
     /// Takes an incremental checkpoint and a full one of the same instant, beside which others can go on once
     /// the incremental one is durable; none if there is no room for that.
     pub fn choose_both(&self, now: &mut Now<'_>) -> Option<(Image, Image)> {
-        let incremental = self.incremental(now, self.devices.clone(), true)?;
+        let incremental = self.incremental(now, self.devices.clone(), (true, Where::Anywhere))?;
         let mut full = self.full(Extent::Unsaved, now, incremental.number + 1);
         let start = self.after(&incremental).chain.next;
         let block = block_of(start, now.store.config.incremental_blocks);
@@ -102,7 +122,7 @@ impl CheckpointPlace {
             all.clear();
         }
         all.extend(devices.iter().filter(|dev| !self.devices.contains(dev)));
-        let image = self.incremental(now, all, true)?;
+        let image = self.incremental(now, all, (true, Where::Anywhere))?;
         now.store.table.mark_taken(&now.store.taken);
         now.store.taken.clear();
         Some(image)
@@ -119,7 +139,14 @@ impl CheckpointPlace {
         base == self.base || (base == self.before && self.before > 0)
     }
 
-    fn incremental(&self, now: &mut Now<'_>, devices: Vec<DevIndex>, is_copied: bool) -> Option<Image> {
+    /// An incremental one, if there is room. If not, what changed of the list counts as said all the same: a
+    /// full one must follow.
+    fn incremental(
+        &self,
+        now: &mut Now<'_>,
+        devices: Vec<DevIndex>,
+        (is_copied, place): (bool, Where),
+    ) -> Option<Image> {
         let list = now.list(true);
         let mut table = TableBlocks::changed(&now.store.table);
         if planted(Planted::InstantForgotten) && is_copied && devices == self.devices {
@@ -128,6 +155,9 @@ impl CheckpointPlace {
         let blocks = 1 + table.count() + list.words.len().div_ceil(PAGE_WORDS);
         let ring = now.store.config.incremental_blocks;
         let position = self.chain.place(blocks as u64, ring)?;
+        if place == Where::Next && position != self.chain.next {
+            return None;
+        }
         if is_copied {
             table.copy(now.store);
         }

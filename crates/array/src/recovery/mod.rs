@@ -34,7 +34,7 @@ use crate::scheme::{self, Scheme};
 use crate::serial::before_those_of;
 use crate::slots::PageArea;
 use crate::store::Store;
-use crate::table::{Extent, Table};
+use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, Seq, WriteNow};
 use format::{BodyCrc, CheckpointNumbers, PAGE_WORDS, Superblock};
 use std::ops::Range;
@@ -271,7 +271,7 @@ pub(crate) fn write_checkpoint(
 ) -> Result<(), AssembleError> {
     let Parts { store, scheme, health, journal, .. } = parts;
     let mut now = Now { store, scheme: &mut **scheme, journal, health, through };
-    let mut image = parts.checkpoint.choose(Extent::Changes, &mut now);
+    let mut image = parts.checkpoint.choose_first(&mut now);
     let table = &mut parts.store.table;
     let absent: Vec<usize> = image.absent_pages(table).collect();
     if let Some(saved) = saved {
