@@ -8,7 +8,6 @@ use crate::image;
 use crate::restart::AssembleError;
 use crate::scheme::{self, Policies};
 use crate::table::{Table, word_count};
-use block::META_BYTES;
 use format::ArrayConfig;
 
 /// Bytes of memory of an array all of which is written, by what they are for.
@@ -59,10 +58,6 @@ impl MemoryNeed {
     pub fn of(config: &ArrayConfig, options: &EngineOptions) -> Result<Self, AssembleError> {
         let mut need = Self::of_shape(config);
         need.leave_absent(config, options.table_bytes_max());
-        if Table::is_paged_for(config, options.table_bytes_max()) {
-            // Those beside a full checkpoint are copied.
-            need.checkpoint_bytes += u64::from(config.incremental_blocks) * META_BYTES as u64;
-        }
         let mut classes = 1;
         if config.scheme.is_elastic() {
             let placement = options.scheme.placement_options(config);
