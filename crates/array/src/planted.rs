@@ -85,6 +85,8 @@ planted!(
     ForgetWaiting,
     /// Of what waits for a page the oldest counts.
     WaitingNewestFirst,
+    /// A page whose first copy was read ahead and is bad is looked for nowhere else.
+    AheadIsAll,
     /// A full checkpoint leaves out pages that something waits for.
     WaitingIsSaved,
     /// What waits for a page that has no slot yet is forgotten: it is taken for zeros.

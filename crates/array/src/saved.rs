@@ -1,5 +1,7 @@
 //! Pages of the table as a full checkpoint has them in their slots, while an array is being assembled.
 
+use crate::hash::PageMap;
+use crate::planted::{Planted, planted};
 use crate::restart::AssembleError;
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, META_BYTES, ReadNow};
@@ -12,19 +14,42 @@ const BATCH_PAGES: usize = 4096;
 type Take<'a> = dyn FnMut(&mut Table, usize, &[u32]) -> bool + 'a;
 
 /// Where pages are read from. Which slot of each counts, the table knows.
-#[derive(Clone)]
 pub struct SavedPages {
-    /// The array that they belong to.
-    pub array: ArrayUuid,
-    /// Its layout.
-    pub config: ArrayConfig,
-    /// Members that hold every copy of a page that they ought to.
-    pub members: Vec<DevIndex>,
-    /// The full checkpoint.
-    pub number: u64,
+    array: ArrayUuid,
+    config: ArrayConfig,
+    members: Vec<DevIndex>,
+    number: u64,
+    /// What was read before anybody asked for it.
+    ahead: PagesAhead,
+}
+
+/// Where one copy of each of some pages is, in order, and which pages these are.
+type Places = Vec<((DevIndex, u32), usize)>;
+
+/// First copies of pages as they were read, bad ones, too.
+#[derive(Default)]
+struct PagesAhead {
+    bytes: Vec<u8>,
+    /// Where in `bytes` a page is.
+    at: PageMap<usize>,
+}
+
+impl PagesAhead {
+    /// Gives what was read of a page; `false` if nothing was.
+    fn give(&self, page: usize, into: &mut [u8]) -> bool {
+        let Some(&at) = self.at.get(&page) else { return false };
+        into.copy_from_slice(&self.bytes[at..at + META_BYTES]);
+        true
+    }
 }
 
 impl SavedPages {
+    /// Those of an array with this layout as full checkpoint `number` has them, on `members`, which hold
+    /// every copy of a page that they ought to.
+    pub fn new(array: ArrayUuid, config: ArrayConfig, members: Vec<DevIndex>, number: u64) -> Self {
+        Self { array, config, members, number, ahead: PagesAhead::default() }
+    }
+
     /// Gives the words of those of `pages` that hold something to `take`, in no particular order: of those
     /// that were ever written from a copy that is whole, the members side by side. The error is that one has
     /// no such copy.
@@ -47,6 +72,11 @@ impl SavedPages {
             for copy in 0..table.slots().area().copies() {
                 if !left.is_empty() {
                     left = self.read_copies(devices, table, &left, copy, take);
+                    if planted(Planted::AheadIsAll)
+                        && left.iter().any(|page| self.ahead.at.contains_key(page))
+                    {
+                        break;
+                    }
                 }
             }
             if let Some(&page) = left.first() {
@@ -54,6 +84,26 @@ impl SavedPages {
             }
         }
         Ok(())
+    }
+
+    /// Where the first copies are of `pages`, all of which were written.
+    pub fn first_places(&self, table: &Table, pages: &[usize]) -> Places {
+        places(table, pages, 0)
+    }
+
+    /// Reads the first copies of pages, for whoever will ask for these, and does `work` beside that.
+    pub fn read_ahead(&mut self, devices: &mut dyn DeviceSet, places: &Places, work: &mut dyn FnMut()) {
+        let mut bytes = vec![0u8; places.len() * META_BYTES];
+        let mut reads = self.reads(places, &mut bytes);
+        devices.read_all_beside(&mut reads, work);
+        let there = reads.iter().filter(|read| read.result.is_ok());
+        let at = there.map(|read| (places[read.tag].1, read.tag * META_BYTES)).collect();
+        self.ahead = PagesAhead { bytes, at };
+    }
+
+    /// What was read ahead is of no use any more: pages may be written.
+    pub fn forget_ahead(&mut self) {
+        self.ahead = PagesAhead::default();
     }
 
     /// Brings pages in that are absent, side by side, and keeps all of these in memory until they are let go;
@@ -113,22 +163,16 @@ impl SavedPages {
         copy: usize,
         take: &mut Take<'_>,
     ) -> Vec<usize> {
-        let slots = table.slots();
-        let place = |page| slots.area().place(page, copy, slots.state(page).slot());
-        let mut places: Vec<((DevIndex, u32), usize)> =
-            pages.iter().map(|&page| (place(page), page)).collect();
-        places.sort_unstable();
+        let places = places(table, pages, copy);
         let mut bytes = vec![0u8; places.len() * META_BYTES];
-        let mut reads: Vec<ReadNow<'_>> = (bytes.chunks_exact_mut(META_BYTES).zip(&places).enumerate())
-            .filter(|(_, (_, ((dev, _), _)))| self.members.contains(dev))
-            .map(|(tag, (into, &((dev, block), _)))| {
-                let offset_bytes = self.config.page_offset(block);
-                ReadNow { tag, dev, offset_bytes, into, result: Ok(()) }
-            })
-            .collect();
+        let (mut known, mut reads) = (Vec::new(), Vec::new());
+        for read in self.reads(&places, &mut bytes) {
+            let is_known = copy == 0 && self.ahead.give(places[read.tag].1, read.into);
+            if is_known { known.push(read) } else { reads.push(read) }
+        }
         devices.read_all_now(&mut reads);
         let mut is_taken = vec![false; places.len()];
-        for read in reads.iter().filter(|read| read.result.is_ok()) {
+        for read in known.iter().chain(&reads).filter(|read| read.result.is_ok()) {
             let ((dev, block), page) = places[read.tag];
             let expect = PageExpect { array: self.array, dev, area: PAGE_AREA, block, number: None };
             let Ok(mut found) = decode_page(read.into, &expect) else { continue };
@@ -139,4 +183,24 @@ impl SavedPages {
         let left = places.iter().zip(&is_taken).filter(|(_, is_taken)| !**is_taken);
         left.map(|(&(_, page), _)| page).collect()
     }
+
+    /// The transfers that read copies of pages, but for those on members that lack some.
+    fn reads<'a>(&self, places: &Places, bytes: &'a mut [u8]) -> Vec<ReadNow<'a>> {
+        let places = bytes.chunks_exact_mut(META_BYTES).zip(places).enumerate();
+        let there = places.filter(|(_, (_, ((dev, _), _)))| self.members.contains(dev));
+        let reads = there.map(|(tag, (into, &((dev, block), _)))| {
+            let offset_bytes = self.config.page_offset(block);
+            ReadNow { tag, dev, offset_bytes, into, result: Ok(()) }
+        });
+        reads.collect()
+    }
+}
+
+/// Where one copy of each of some pages is.
+fn places(table: &Table, pages: &[usize], copy: usize) -> Places {
+    let slots = table.slots();
+    let place = |page| slots.area().place(page, copy, slots.state(page).slot());
+    let mut places: Places = pages.iter().map(|&page| (place(page), page)).collect();
+    places.sort_unstable();
+    places
 }

@@ -173,13 +173,18 @@ fn pack(states: impl Iterator<Item = SlotState>, words: &mut [u32]) {
 
 /// `false` if a state is none, or there are more than asked for.
 fn unpack(words: &[u32], states: &mut [SlotState]) -> bool {
-    let mut bytes = words.iter().flat_map(|word| word.to_le_bytes()).map(SlotState);
-    let filled = states.iter_mut().all(|state| {
-        let next = bytes.next();
-        *state = next.unwrap_or_default();
-        next.is_some_and(SlotState::is_sane)
-    });
-    filled && bytes.all(|rest| rest == SlotState::NEVER)
+    let Some((words, behind)) = words.split_at_checked(states.len().div_ceil(4)) else { return false };
+    let (fours, last) = states.as_chunks_mut::<4>();
+    let (whole, rest) = words.split_at(fours.len());
+    for (four, word) in fours.iter_mut().zip(whole) {
+        let [first, second, third, fourth] = word.to_le_bytes();
+        *four = [SlotState(first), SlotState(second), SlotState(third), SlotState(fourth)];
+    }
+    let mut rest = rest.iter().flat_map(|word| word.to_le_bytes()).map(SlotState);
+    last.iter_mut().zip(rest.by_ref()).for_each(|(state, next)| *state = next);
+    states.iter().fold(true, |all, state| all & state.is_sane())
+        && rest.all(|rest| rest == SlotState::NEVER)
+        && behind.iter().all(|&word| word == 0)
 }
 
 /// A number of pages, as it is stored.

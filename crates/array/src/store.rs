@@ -253,7 +253,7 @@ impl Store {
     pub fn load_space(&mut self, list: List<'_>) -> Result<(), Contradiction> {
         let Self { spaces, table, .. } = self;
         let mut missing = spaces.iter().filter(|space| space.is_in_table()).count();
-        for item in list.items() {
+        for item in list.items_of_members() {
             let ItemRef::Space { dev, used_count, frontier, freed } = item else { continue };
             let space = spaces.get_mut(dev.index()).filter(|space| space.is_in_table());
             let Some(space) = space else { return Err(Contradiction::Other("the space of a device")) };

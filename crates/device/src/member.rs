@@ -275,7 +275,7 @@ impl Members {
             })
             .collect();
         let read = |of_member: &mut [ReadNow<'_>]| {
-            let mut bounce = Pool::new(BOUNCE_BYTES / MEMBER_THREADS, 1);
+            let mut bounce = bounce(of_member.iter().map(|read| read.into.len()).sum());
             match self.get(of_member[0].dev) {
                 Some(member) => read_in_order(member, of_member, bounce.region_mut()),
                 None => of_member.iter_mut().for_each(|read| read.result = Err(IoFault::Gone)),
@@ -307,7 +307,7 @@ impl Members {
         writes.sort_unstable_by_key(|write| (write.dev, write.offset_bytes));
         let groups = writes.chunk_by_mut(|one, next| one.dev == next.dev).collect();
         let write = |of_member: &mut [WriteNow<'_>]| {
-            let mut bounce = Pool::new(BOUNCE_BYTES / MEMBER_THREADS, 1);
+            let mut bounce = bounce(of_member.iter().map(|write| write.from.len()).max().unwrap_or(0));
             for write in of_member {
                 write.result = self.write_with(write, bounce.region_mut());
             }
@@ -375,6 +375,11 @@ fn side_by_side<T: Send>(
         }
         help();
     });
+}
+
+/// The aligned buffer of a thread that has so many bytes to transfer.
+fn bounce(bytes: usize) -> Pool {
+    Pool::new(bytes.next_multiple_of(ALIGNMENT).clamp(ALIGNMENT, BOUNCE_BYTES / MEMBER_THREADS), 1)
 }
 
 /// Writes by way of an aligned buffer, unless what is written is aligned itself.

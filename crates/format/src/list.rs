@@ -311,7 +311,12 @@ fn check_below(what: &'static str, found: u64) -> Result<(), FormatError> {
 
 /// The words of a list that can be read, all of it.
 #[derive(Clone, Copy, Debug)]
-pub struct List<'a>(&'a [u32]);
+pub struct List<'a> {
+    words: &'a [u32],
+    /// Those from the first item on that speaks of a member.
+    of_members: &'a [u32],
+    dirty_stripes: usize,
+}
 
 /// A [`ListItem`] as it lies in its list.
 #[derive(Clone, Copy, Debug)]
@@ -454,11 +459,29 @@ impl<'a> Members<'a> {
 impl<'a> List<'a> {
     /// Looks at all items of a list: the words of its pages, in order.
     pub fn read(words: &'a [u32]) -> Result<Self, FormatError> {
-        let mut reader = Reader { words };
+        let (mut reader, mut of_members, mut dirty_stripes) = (Reader { words }, None, 0);
         while !reader.words.is_empty() {
-            reader.item()?.check()?;
+            let left = reader.words;
+            let item = reader.item()?;
+            item.check()?;
+            match item {
+                ItemRef::DirtyStripe { .. } => dirty_stripes += 1,
+                ItemRef::Space { .. } | ItemRef::Missed { .. } => _ = of_members.get_or_insert(left),
+                ItemRef::LogStripe { .. } | ItemRef::Delta { .. } | ItemRef::OpenStripe { .. } => {}
+            }
         }
-        Ok(Self(words))
+        Ok(Self { words, of_members: of_members.unwrap_or_default(), dirty_stripes })
+    }
+
+    /// How many dirty stripes it has.
+    pub fn dirty_stripe_count(self) -> usize {
+        self.dirty_stripes
+    }
+
+    /// Its items that speak of a member, in order: [`ItemRef::Space`] and [`ItemRef::Missed`].
+    pub fn items_of_members(self) -> impl Iterator<Item = ItemRef<'a>> + Clone + use<'a> {
+        let items = Self { words: self.of_members, ..self }.items();
+        items.filter(|item| matches!(item, ItemRef::Space { .. } | ItemRef::Missed { .. }))
     }
 
     /// Its items, in order, but for what members have missed, which lists of all schemes may have.
@@ -468,7 +491,7 @@ impl<'a> List<'a> {
 
     /// Its items, in order.
     pub fn items(self) -> impl Iterator<Item = ItemRef<'a>> + Clone + use<'a> {
-        let mut reader = Reader { words: self.0 };
+        let mut reader = Reader { words: self.words };
         std::iter::from_fn(move || {
             let is_left = !reader.words.is_empty();
             is_left.then(|| reader.item().expect("looked at when it was read"))

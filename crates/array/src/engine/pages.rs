@@ -79,7 +79,7 @@ impl Engine {
         let members = (0u16..).map(DevIndex::new).take(core.store.main_count());
         let members = members.filter(|&dev| core.holds_pages(dev)).collect();
         let (array, number) = (core.journal.array(), core.board.checkpoint.newest());
-        let saved = SavedPages { array, config, members, number };
+        let saved = SavedPages::new(array, config, members, number);
         let (scheme, table) = (&core.scheme, &mut core.store.table);
         let absent: Vec<usize> = (0..table.page_count()).filter(|&page| table.is_absent(page)).collect();
         saved.read(devices, table, absent.into_iter(), &mut |table, page, words| {

@@ -97,7 +97,7 @@ impl Health {
             let is_out = matches!(member.state, MemberState::Failed | MemberState::Absent);
             member.away = point.filter(|_| is_out).map(|point| Away::new(Some(point), chunks));
         }
-        for item in list.items() {
+        for item in list.items_of_members() {
             let ItemRef::Missed { dev, serial, left, ranges } = item else { continue };
             let member = self.members[..self.main_count].get_mut(dev.index());
             let member = member.ok_or(Contradiction::Other("the member that missed something"))?;

@@ -19,10 +19,10 @@ impl Chain {
         Self { start: block.into(), next: block.into(), turn: None }
     }
 
-    /// Where another one of so many blocks goes in a ring of `ring` blocks; `None` if it would lie over the
-    /// first.
-    pub fn place(&self, blocks: u64, ring: u32) -> Option<u64> {
-        let ring = u64::from(ring);
+    /// Where another one of so many blocks goes in a ring of `ring` blocks, so that right behind it there is
+    /// room for `spare` more; `None` if it would lie over the first.
+    pub fn place(&self, blocks: u64, spare: u64, ring: u32) -> Option<u64> {
+        let (ring, blocks) = (u64::from(ring), blocks + spare);
         let fits = self.next % ring + blocks <= ring;
         let position = if fits { self.next } else { self.next.next_multiple_of(ring) };
         (position + blocks <= self.start + ring).then_some(position)
@@ -81,7 +81,7 @@ mod tests {
         let mut chain = Chain::from(4);
         let mut blocks = Vec::new();
         for size in [3, 2, 4, 1, 1] {
-            let Some(position) = chain.place(size, RING) else { continue };
+            let Some(position) = chain.place(size, 0, RING) else { continue };
             let block = block_of(position, RING);
             assert!(chain.candidates(RING).any(|candidate| candidate == block));
             chain = chain.behind(block, size, RING);
@@ -91,17 +91,31 @@ mod tests {
         assert_eq!(blocks, [(4, 3), (7, 2), (0, 4)], "one block is lost at the end, and then it is full");
         let behind = [4, 7, 9, 14].map(|position| chain.one_behind(position, RING));
         assert_eq!(behind, [Some(4), Some(7), Some(10), None]);
-        assert_eq!((chain.left(RING), chain.place(1, RING)), (0, None));
+        assert_eq!((chain.left(RING), chain.place(1, 0, RING)), (0, None));
+    }
+
+    #[test]
+    fn behind_each_there_is_the_room_that_was_asked_for() {
+        const RING: u32 = 100;
+        let (mut chain, mut turns) = (Chain::default(), 0);
+        for size in (1..13).cycle().take(500) {
+            let position = chain.place(size, 8, RING).unwrap();
+            turns += u64::from(position > chain.next);
+            chain = chain.with(position, size);
+            assert_eq!(chain.place(8, 0, RING), Some(chain.next), "at {position}");
+            chain = chain.since(position);
+        }
+        assert!(turns > 20, "{turns}");
     }
 
     #[test]
     fn a_ring_that_was_never_left_behind_is_an_area() {
         let mut chain = Chain::default();
         for _ in 0..3 {
-            chain = chain.behind(block_of(chain.place(2, 7).unwrap(), 7), 2, 7);
+            chain = chain.behind(block_of(chain.place(2, 0, 7).unwrap(), 7), 2, 7);
         }
-        assert_eq!((chain.next, chain.place(2, 7), chain.place(1, 7)), (6, None, Some(6)));
+        assert_eq!((chain.next, chain.place(2, 0, 7), chain.place(1, 0, 7)), (6, None, Some(6)));
         let full = chain.behind(6, 1, 7);
-        assert_eq!((full.place(1, 7), full.candidates(7).collect::<Vec<_>>()), (None, vec![0]));
+        assert_eq!((full.place(1, 0, 7), full.candidates(7).collect::<Vec<_>>()), (None, vec![0]));
     }
 }

@@ -38,6 +38,10 @@ pub struct CheckpointPlace {
     pub log_head: u64,
 }
 
+/// Where pages may be absent, this part of the ring is left behind each incremental checkpoint, as long as
+/// there is as much, for the one that ends the next start: so that it need not write all pages that changed.
+const SPARE_FOR_START: u64 = 16;
+
 /// Where the next incremental checkpoint may be in their ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Where {
@@ -154,10 +158,13 @@ impl CheckpointPlace {
         }
         let blocks = 1 + table.count() + list.words.len().div_ceil(PAGE_WORDS);
         let ring = now.store.config.incremental_blocks;
-        let position = self.chain.place(blocks as u64, ring)?;
-        if place == Where::Next && position != self.chain.next {
-            return None;
-        }
+        let place_with = |spare| self.chain.place(blocks as u64, spare, ring);
+        let spare = u64::from(ring) / SPARE_FOR_START;
+        let position = match place {
+            Where::Next => place_with(0).filter(|&position| position == self.chain.next)?,
+            Where::Anywhere if now.store.table.is_paged() => place_with(spare).or_else(|| place_with(0))?,
+            Where::Anywhere => place_with(0)?,
+        };
         if is_copied {
             table.copy(now.store);
         }

@@ -12,10 +12,12 @@ use crate::store::Store;
 use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, FormatError, GroupBits,
-    INCREMENTAL_AREA, List, PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock,
-    decode_checkpoint_header, decode_page, decode_patches, fold_list,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, List,
+    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header, decode_page,
+    decode_patches, fold_list,
 };
+use std::collections::HashMap;
+use std::mem;
 
 /// Blocks read at once.
 const READ_BLOCKS: usize = 512;
@@ -90,7 +92,7 @@ impl Loaded {
 }
 
 /// The list of a full checkpoint, or of an incremental one that has it as a whole, and changes of it.
-struct Lists {
+pub(super) struct Lists {
     whole: Vec<u32>,
     changes: Vec<Vec<u32>>,
 }
@@ -108,12 +110,14 @@ impl Lists {
         self.changes.push(list);
     }
 
-    /// All of it together.
-    fn fold(self) -> Result<Vec<u32>, FormatError> {
-        if self.changes.is_empty() {
-            return Ok(self.whole);
+    /// All of it together, which is the list of checkpoint `checkpoint`; to be had once.
+    pub fn fold(&mut self, checkpoint: u64) -> Result<Vec<u32>, Inconsistency> {
+        let (whole, changes) = (mem::take(&mut self.whole), mem::take(&mut self.changes));
+        if changes.is_empty() {
+            return Ok(whole);
         }
-        fold_list(&self.whole, self.changes.iter().map(Vec::as_slice))
+        let folded = fold_list(&whole, changes.iter().map(Vec::as_slice));
+        folded.map_err(|cause| Inconsistency::List { checkpoint, cause })
     }
 }
 
@@ -143,6 +147,9 @@ struct Source<'a> {
     config: ArrayConfig,
     /// What the newest superblock says of the assembly that wrote it.
     assembly: (Epoch, u64),
+    /// Headers that were looked for, by area and block: chains of two full checkpoints may have the same
+    /// ones, and are followed twice.
+    headers: HashMap<(u8, u32), Vec<CheckpointHeader>>,
     /// Checkpoints whose pages are on no member whole.
     pageless: Vec<CheckpointHeader>,
     /// Where stretches are read to.
@@ -150,13 +157,13 @@ struct Source<'a> {
 }
 
 /// Loads the table of the newest full checkpoint and of the incremental ones that build on it into `store`;
-/// the other value is the newest one's list, for [`take_list`].
+/// the other value is their lists, for [`take_list`].
 pub(super) fn load(
     devices: &mut dyn DeviceSet,
     health: &Health,
     superblock: &Superblock,
     store: &mut Store,
-) -> Result<(Loaded, Vec<u32>), AssembleError> {
+) -> Result<(Loaded, Lists), AssembleError> {
     let present: Vec<DevIndex> =
         (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
     let complete = present.iter().copied().filter(|&dev| !health.is_rebuilding(dev)).collect();
@@ -168,6 +175,7 @@ pub(super) fn load(
         array: superblock.array,
         config: store.config,
         assembly,
+        headers: HashMap::new(),
         pageless: Vec::new(),
         room: None,
     };
@@ -191,7 +199,6 @@ pub(super) fn load(
         let partial = Partial::of(header, (&root, &list), &devices, health);
         let (series, lists) = source.load_incrementals(header, list, store, &mut devices);
         let Series { newest, chain, config_seq: known_seq, .. } = series;
-        let list = lists.fold().map_err(|cause| Inconsistency::List { checkpoint: newest.number, cause })?;
         let saved = source.saved(header.number);
         let place = CheckpointPlace {
             number: newest.number,
@@ -219,18 +226,18 @@ pub(super) fn load(
             known_seq,
             partial,
         };
-        return Ok((loaded, list));
+        return Ok((loaded, lists));
     }
     Err(AssembleError::NoCheckpoint)
 }
 
-/// Takes the words of a loaded checkpoint's list, and compares them with its table.
-pub(super) fn take_list(
-    list: &[u32],
+/// Takes the words of a loaded checkpoint's list, and compares them with its table; returns what it says.
+pub(super) fn take_list<'a>(
+    list: &'a [u32],
     checkpoint: u64,
     store: &mut Store,
     scheme: &mut dyn Scheme,
-) -> Result<(), Inconsistency> {
+) -> Result<List<'a>, Inconsistency> {
     if !store.table.is_sane(&store.config) {
         return Err(Inconsistency::Table { checkpoint });
     }
@@ -239,7 +246,8 @@ pub(super) fn take_list(
     scheme.list_is_saved();
     store.table.clear_changed();
     store.load_space(list).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
-    settle_space(scheme, store).map_err(|cause| Inconsistency::State { checkpoint, cause })
+    settle_space(scheme, store).map_err(|cause| Inconsistency::State { checkpoint, cause })?;
+    Ok(list)
 }
 
 /// Finds out, or makes sure of, which chunks are in use. Where the table is not in memory as a whole that is
@@ -273,6 +281,15 @@ fn patches_of<'a>(blocks: &'a [Page], table: &Table) -> Option<Vec<Patch<'a>>> {
 impl Source<'_> {
     /// Valid headers at one block of an area, from all devices.
     fn headers(&mut self, area: u8, block: u32) -> Vec<CheckpointHeader> {
+        if let Some(known) = self.headers.get(&(area, block)) {
+            return known.clone();
+        }
+        let found = self.read_headers(area, block);
+        self.headers.insert((area, block), found.clone());
+        found
+    }
+
+    fn read_headers(&mut self, area: u8, block: u32) -> Vec<CheckpointHeader> {
         let offset = match area {
             INCREMENTAL_AREA if block >= self.config.incremental_blocks => return Vec::new(),
             INCREMENTAL_AREA => self.config.incremental_offset(block),
@@ -492,7 +509,7 @@ impl Source<'_> {
 
     /// Where the pages of the table are that full checkpoint `number` wrote, or those before it.
     fn saved(&self, number: u64) -> SavedPages {
-        SavedPages { array: self.array, config: self.config, members: self.complete.clone(), number }
+        SavedPages::new(self.array, self.config, self.complete.clone(), number)
     }
 
     /// Loads where the pages of the table are, as full checkpoint `header` has it, whose root it is; the

@@ -36,7 +36,8 @@ use crate::slots::PageArea;
 use crate::store::Store;
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, Seq, WriteNow};
-use format::{BodyCrc, CheckpointNumbers, PAGE_WORDS, Superblock};
+use format::{BodyCrc, CheckpointNumbers, List, PAGE_WORDS, Superblock};
+use std::cell::OnceCell;
 use std::ops::Range;
 
 /// Checkpoints that an assembly may have begun behind the last of which superblocks or headers tell.
@@ -89,13 +90,12 @@ fn assemble_on(
     let mut store = Store::new(newest.config)?;
     store.table.set_bytes_max(&newest.config, table_bytes);
     let mut scheme = scheme::new(&store);
-    let (mut loaded, list) = load::load(devices, &health, newest, &mut store)?;
-    let mut taken = Ok(());
-    let mut take_list = || taken = load::take_list(&list, loaded.place.number, &mut store, &mut *scheme);
-    let found = scan::scan(devices, &health, newest, &loaded, &mut take_list);
-    taken?;
-    load_away(&mut health, &list, &loaded, newest)?;
-    drop(list);
+    let (mut loaded, mut lists) = load::load(devices, &health, newest, &mut store)?;
+    let words = OnceCell::new();
+    let of_loaded = (&mut loaded, &mut lists, &words);
+    let (found, list) = scan_and_take(devices, &health, newest, of_loaded, (&mut store, &mut *scheme))?;
+    load_away(&mut health, list, &loaded, newest)?;
+    drop(words);
     let proof::Proven { flushed, lost } = proof::prove(arrangement, &health, &loaded, &found)?;
     // What an older state says of the chunks is not what they are.
     let was_clean = newest.clean && lost.is_none();
@@ -135,6 +135,7 @@ fn assemble_on(
     let journal = (&loaded, found, flushed);
     let replayed =
         replay::replay(devices, &mut health, newest.array, &mut store, &mut *scheme, journal, &mut report)?;
+    loaded.saved.forget_ahead();
     scheme::recover(&mut *scheme, &mut store, devices, &mut health, (restart, &loaded.saved), &mut report)?;
     if let Some(partial) = loaded.partial.take() {
         partial.complete(devices, &mut health, &store);
@@ -159,6 +160,35 @@ fn assemble_on(
     // Not before: recovery relies on nothing of a member that is being rebuilt.
     parts.health.trust_what_stayed();
     Ok((parts, report))
+}
+
+/// Finds the journal's frames, and takes the list, whose words come to be in `words`. If the table is in
+/// memory the list is taken while rings are read, else while pages are read for which replay will ask.
+fn scan_and_take<'a>(
+    devices: &mut dyn DeviceSet,
+    health: &Health,
+    newest: &Superblock,
+    (loaded, lists, words): (&mut load::Loaded, &mut load::Lists, &'a OnceCell<Vec<u32>>),
+    (store, scheme): (&mut Store, &mut dyn Scheme),
+) -> Result<(scan::Found, List<'a>), AssembleError> {
+    let (checkpoint, is_paged) = (loaded.place.number, store.table.is_paged());
+    let (mut folded, mut list) = (Ok(()), None);
+    let found = scan::scan(devices, health, newest, loaded, &mut || {
+        folded = lists.fold(checkpoint).map(|all| {
+            let words = words.get_or_init(|| all);
+            if !is_paged {
+                list = Some(load::take_list(words, checkpoint, store, scheme));
+            }
+        });
+    });
+    folded?;
+    if let (None, Some(words)) = (&list, words.get()) {
+        let ahead = replay::pages_ahead(&found, loaded, store);
+        let ahead = loaded.saved.first_places(&store.table, &ahead);
+        let mut take_list = || list = Some(load::take_list(words, checkpoint, store, scheme));
+        loaded.saved.read_ahead(devices, &ahead, &mut take_list);
+    }
+    Ok((found, list.expect("taken beside one of them")?))
 }
 
 /// What superblocks say before anything else changes, of the newest assembly that is known of. With an update
@@ -210,12 +240,10 @@ fn unused_number(newest: &Superblock, loaded: &load::Loaded) -> u64 {
 /// What the checkpoint's list says of members that are away.
 fn load_away(
     health: &mut Health,
-    list: &[u32],
+    list: List<'_>,
     loaded: &load::Loaded,
     newest: &Superblock,
 ) -> Result<(), AssembleError> {
-    // No list that was looked at is refused here; one that was not has been refused.
-    let Ok(list) = format::List::read(list) else { return Ok(()) };
     let point = away::point(loaded.epoch, loaded.nonce, loaded.config_seq);
     let result = health.load_away(list, (point, &newest.members), (&newest.config, loaded.place.number));
     result.map_err(|cause| Inconsistency::State { checkpoint: loaded.place.number, cause }.into())

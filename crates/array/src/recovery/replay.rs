@@ -19,7 +19,7 @@ use crate::written::each_written;
 use block::{ChunkAddr, DeviceSet, Lcn, Seq, StripeId};
 use format::record::{CodeIndex, Evidence, Home, NewChunk};
 use format::{ArrayUuid, Bond, Frame, RecordRef};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Records whose pages are brought in together at most: enough to read side by side what they need.
 const RECORDS_AT_ONCE: usize = 1024;
@@ -115,6 +115,59 @@ pub(super) fn replay(
     Ok(Replayed { last_seq: last_seq.max(flushed), frontiers: replay.frontiers })
 }
 
+/// The pages that replay will ask for first, of those that have to be read.
+pub(super) fn pages_ahead(found: &Found, loaded: &Loaded, store: &Store) -> Vec<usize> {
+    let (table, mut pages) = (&store.table, BTreeSet::new());
+    let must_read = |page: &usize| table.is_absent(*page) && table.slots().state(*page).is_written();
+    if table.is_paged() {
+        for (_, record, _) in records_behind(&found.frames, loaded.through) {
+            if pages.len() >= table.pages_ahead() {
+                break;
+            }
+            pages.extend(pages_of(store, record).into_iter().filter(must_read));
+        }
+    }
+    pages.into_iter().collect()
+}
+
+/// The pages that say what a record changes, and whether what it takes is free. What does not fit the array
+/// at all is dropped unlooked at.
+fn pages_of(store: &Store, record: RecordRef<'_>) -> Vec<usize> {
+    let Store { table, config, .. } = store;
+    if !record.fits(config) {
+        return Vec::new();
+    }
+    let mut stripes = Vec::new();
+    record.stripes(&config.geometry, |stripe| stripes.push(stripe));
+    let mut pages = table.pages_of(stripes.into_iter());
+    let of_space = taken_chunks(store, record).into_iter().map(|addr| table.space_page_of(addr));
+    pages.extend(of_space.filter(|&page| page < table.page_count()));
+    pages
+}
+
+/// Where a chunk of a record is.
+fn address(store: &Store, NewChunk { home, chunk, .. }: NewChunk) -> ChunkAddr {
+    let dev = match home {
+        Home::OfChunk(lcn) => store.layout.device_of(lcn),
+        Home::OfColumn(stripe, column) | Home::InTakenRow(stripe, column) => {
+            store.layout.device(stripe, column)
+        }
+        Home::OfLog(row) => store.log_device(row),
+    };
+    ChunkAddr::new(dev, chunk)
+}
+
+/// The chunks of main devices that a record takes.
+fn taken_chunks(store: &Store, record: RecordRef<'_>) -> Vec<ChunkAddr> {
+    let mut chunks = Vec::new();
+    record.new_chunks(&store.config.geometry, |new| match new.home {
+        Home::OfLog(_) | Home::InTakenRow(..) => {}
+        Home::OfChunk(_) | Home::OfColumn(..) => chunks.push(address(store, new)),
+    });
+    chunks.retain(|addr| !addr.chunk.is_none());
+    chunks
+}
+
 /// Why a record does not fit: it writes to a chunk that is not free, or its scheme rejected it.
 fn misfit(occupied: Option<ChunkAddr>) -> Misfit {
     occupied.map_or(Misfit::Rejected, Misfit::Occupied)
@@ -208,19 +261,14 @@ impl Replay<'_> {
     /// The pages that say what the first of these records change, none twice; and how many records that are,
     /// at least one.
     fn pages_of_first(&self, records: &[Numbered<'_>]) -> (Vec<usize>, usize) {
-        let Store { table, config, .. } = &*self.store;
+        let table = &self.store.table;
         let mut pages = Vec::new();
         if !table.is_paged() {
             return (pages, records.len());
         }
-        let (mut count, mut stripes) = (0, Vec::new());
-        for (_, record, _) in records.iter().take(RECORDS_AT_ONCE) {
-            // What does not fit the array at all is dropped unlooked at.
-            if record.fits(config) {
-                record.stripes(&config.geometry, |stripe| stripes.push(stripe));
-            }
-            let mut its_pages = table.pages_of(stripes.drain(..));
-            its_pages.extend(self.space_pages_of(*record));
+        let mut count = 0;
+        for &(_, record, _) in records.iter().take(RECORDS_AT_ONCE) {
+            let mut its_pages = pages_of(self.store, record);
             if count > 0 && pages.len() + its_pages.len() > table.pages_at_once() {
                 break;
             }
@@ -230,13 +278,6 @@ impl Replay<'_> {
         pages.sort_unstable();
         pages.dedup();
         (pages, count)
-    }
-
-    /// The pages that say whether what a record takes is free; of what does not exist none.
-    fn space_pages_of(&self, record: RecordRef<'_>) -> impl Iterator<Item = usize> {
-        let Store { table, config, .. } = &*self.store;
-        let taken = if record.fits(config) { self.taken_chunks(record) } else { Vec::new() };
-        taken.into_iter().map(|addr| table.space_page_of(addr)).filter(|&page| page < table.page_count())
     }
 
     /// Applies a record, or drops it if it is not known durable and did not arrive whole. The pages of the
@@ -347,33 +388,10 @@ impl Replay<'_> {
         }
     }
 
-    /// Where a chunk of a record is.
-    fn address(&self, NewChunk { home, chunk, .. }: NewChunk) -> ChunkAddr {
-        let dev = match home {
-            Home::OfChunk(lcn) => self.store.layout.device_of(lcn),
-            Home::OfColumn(stripe, column) | Home::InTakenRow(stripe, column) => {
-                self.store.layout.device(stripe, column)
-            }
-            Home::OfLog(row) => self.store.log_device(row),
-        };
-        ChunkAddr::new(dev, chunk)
-    }
-
-    /// The chunks of main devices that a record takes.
-    fn taken_chunks(&self, record: RecordRef<'_>) -> Vec<ChunkAddr> {
-        let mut chunks = Vec::new();
-        record.new_chunks(&self.store.config.geometry, |new| match new.home {
-            Home::OfLog(_) | Home::InTakenRow(..) => {}
-            Home::OfChunk(_) | Home::OfColumn(..) => chunks.push(self.address(new)),
-        });
-        chunks.retain(|addr| !addr.chunk.is_none());
-        chunks
-    }
-
     /// The first chunk that a record writes to although it is not free, or twice: such a record is forged or
     /// damaged.
     fn occupied_chunk(&self, record: RecordRef<'_>) -> Option<ChunkAddr> {
-        let chunks = self.taken_chunks(record);
+        let chunks = taken_chunks(self.store, record);
         let mut each = chunks.iter().enumerate();
         each.find(|(i, addr)| self.store.is_used(**addr) || chunks[..*i].contains(addr))
             .map(|(_, addr)| *addr)
@@ -384,7 +402,7 @@ impl Replay<'_> {
     fn settle_space(&mut self, record: RecordRef<'_>, applied: bool) -> Result<(), AssembleError> {
         let mut freed = std::mem::take(&mut self.store.freed);
         if applied {
-            for addr in self.taken_chunks(record) {
+            for addr in taken_chunks(self.store, record) {
                 self.store.claim(addr);
             }
             self.release(&freed)?;
@@ -474,7 +492,7 @@ impl Replay<'_> {
                 }
                 CodeIndex::Parity(row) => width + row,
             };
-            pieces.push(Piece { index, addr: self.address(new), crc });
+            pieces.push(Piece { index, addr: address(self.store, new), crc });
         });
         (pieces, data_count)
     }

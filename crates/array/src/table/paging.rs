@@ -9,6 +9,8 @@ use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
 
 /// See [`Table::pages_at_once`]. The larger number takes 16 MiB.
 const PAGES_AT_ONCE: std::ops::Range<usize> = 32..4096;
+/// See [`Table::pages_ahead`]: 64 MiB.
+const PAGES_AHEAD: usize = 1 << 14;
 
 impl Table {
     /// From now on the table takes so many bytes of memory at most, but for pages that must stay: those that
@@ -103,6 +105,11 @@ impl Table {
     /// that there is room for, or so few that it does not matter.
     pub fn pages_at_once(&self) -> usize {
         (self.frames_max / 4).clamp(PAGES_AT_ONCE.start, PAGES_AT_ONCE.end)
+    }
+
+    /// Pages that may be read before a replay asks for them, besides those that are in memory.
+    pub fn pages_ahead(&self) -> usize {
+        (self.frames_max / 4).clamp(PAGES_AT_ONCE.start, PAGES_AHEAD)
     }
 
     /// Whether the pages of so many stripes that follow each other, and another one, can be in memory

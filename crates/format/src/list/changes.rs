@@ -268,17 +268,29 @@ impl<'a> Folded<'a> {
         }
     }
 
-    /// An item that was there before the changes; appends what it is now.
+    /// Whether an item that was there before the changes is what it was.
+    fn keeps(&self, item: ItemRef<'_>) -> bool {
+        match item {
+            ItemRef::DirtyStripe { stripe, .. } => !self.stripes.contains_key(&stripe.get()),
+            ItemRef::LogStripe { first_seq, .. } => !self.log_stripes.contains_key(&first_seq.get()),
+            ItemRef::Delta { .. }
+            | ItemRef::Space { .. }
+            | ItemRef::OpenStripe { .. }
+            | ItemRef::Missed { .. } => false,
+        }
+    }
+
+    /// An item that was there before the changes, if it is not kept; appends what it is now.
     fn settle(&mut self, item: ItemRef<'_>, words: &[u32], out: &mut Vec<u32>) -> Result<(), FormatError> {
         match item {
-            ItemRef::DirtyStripe { stripe, .. } => match self.stripes.remove(&stripe.get()) {
-                None => out.extend_from_slice(words),
-                Some(now) => out.extend_from_slice(now.unwrap_or_default()),
-            },
-            ItemRef::LogStripe { first_seq, .. } => match self.log_stripes.remove(&first_seq.get()) {
-                None => out.extend_from_slice(words),
-                Some(now) => push_settled(now, words, out)?,
-            },
+            ItemRef::DirtyStripe { stripe, .. } => {
+                out.extend_from_slice(self.stripes.remove(&stripe.get()).flatten().unwrap_or_default());
+            }
+            ItemRef::LogStripe { first_seq, .. } => {
+                if let Some(now) = self.log_stripes.remove(&first_seq.get()) {
+                    push_settled(now, words, out)?;
+                }
+            }
             ItemRef::Delta { .. }
             | ItemRef::Space { .. }
             | ItemRef::OpenStripe { .. }
@@ -331,12 +343,18 @@ pub fn fold_list<'a>(
     if !is_changed {
         return Ok(list.to_vec());
     }
-    let mut out = Vec::with_capacity(list.len());
+    let (mut out, mut kept_from) = (Vec::with_capacity(list.len()), 0);
     while !before.words.is_empty() {
-        let words = before.words;
+        let start = list.len() - before.words.len();
         let item = before.item()?;
-        folded.settle(item, &words[..words.len() - before.words.len()], &mut out)?;
+        if !folded.keeps(item) {
+            let end = list.len() - before.words.len();
+            out.extend_from_slice(&list[kept_from..start]);
+            folded.settle(item, &list[start..end], &mut out)?;
+            kept_from = end;
+        }
     }
+    out.extend_from_slice(&list[kept_from..]);
     for stripe in &folded.new_stripes {
         out.extend_from_slice(folded.stripes.remove(stripe).flatten().unwrap_or_default());
     }

@@ -71,6 +71,21 @@ fn words(items: &[ListItem]) -> Vec<u32> {
 }
 
 #[test]
+fn items_that_speak_of_a_member_are_found_wherever_they_are() {
+    let of_members = |item: &ListItem| matches!(item, ListItem::Space { .. } | ListItem::Missed { .. });
+    let backwards: Vec<ListItem> = items().into_iter().rev().collect();
+    for items in [items(), backwards] {
+        let (mut words, mut expected) = (Vec::new(), items.clone());
+        items.iter().for_each(|item| item.encode(&mut words));
+        expected.retain(of_members);
+        let list = List::read(&words).unwrap();
+        let found: Vec<ListItem> = list.items_of_members().map(ItemRef::to_item).collect();
+        assert_eq!(found, expected);
+        assert_eq!((found.len(), list.dirty_stripe_count()), (expected.len(), 3));
+    }
+}
+
+#[test]
 fn items_round_trip_one_after_another() {
     assert_eq!(decode_list(&words(&items())).unwrap(), items());
     assert_eq!(decode_list(&[]).unwrap(), []);

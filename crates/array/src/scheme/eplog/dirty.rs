@@ -22,6 +22,9 @@ const SAVED_BYTES: u64 = 1;
 const PLACE_NUMBER_BYTES: u64 = 4;
 /// Dirty stripes among which is chosen what to commit first.
 const CHOICE_MAX: usize = 1 << 15;
+/// How far from where a stripe of a log stripe of a list is expected it is looked for: writes that were under
+/// way together may have ended in any order.
+const GUESS_AROUND: usize = 32;
 /// As a committed version: the column was not updated since the last commit.
 pub const SAME: StripeChunk = StripeChunk { chunk: ChunkIndex::new(u32::MAX), crc: 0 };
 
@@ -121,6 +124,12 @@ impl DirtyStripes {
         }
     }
 
+    /// Looks at where a stripe's bit and its place are. What comes out means nothing.
+    pub fn foresee(&self, stripe: StripeId) -> u32 {
+        let place = self.place.get(&stripe.get()).copied().unwrap_or_default();
+        place ^ u32::from(self.bits.has(stripe))
+    }
+
     fn place_of(&self, stripe: StripeId) -> Option<usize> {
         if !self.is_dirty(stripe) {
             return None;
@@ -129,11 +138,13 @@ impl DirtyStripes {
     }
 
     /// The same for stripes that are nearly always dirty, and mostly in the order of their places: `guess` is
-    /// where the next one is looked for first.
-    fn place_from(&self, guess: &mut usize, stripe: StripeId) -> Option<usize> {
-        let place = match self.stripes.get(*guess) {
-            Some(&there) if there == stripe => *guess,
-            Some(_) | None => index(*self.place.get(&stripe.get())?),
+    /// where the next one is looked for first, no further from it than `around`.
+    fn place_from(&self, guess: &mut usize, around: usize, stripe: StripeId) -> Option<usize> {
+        let is_at = |place: &usize| self.stripes.get(*place) == Some(&stripe);
+        let sides = (1..=around).flat_map(|by| [guess.checked_add(by), guess.checked_sub(by)]);
+        let place = match std::iter::once(Some(*guess)).chain(sides).flatten().find(is_at) {
+            Some(place) => place,
+            None => index(*self.place.get(&stripe.get())?),
         };
         *guess = place + 1;
         Some(place)
@@ -234,7 +245,7 @@ impl DirtyStripes {
         stripe: StripeId,
         column: usize,
     ) -> Option<&mut Updated> {
-        let at = self.place_from(guess, stripe)? * self.data_count + column;
+        let at = self.place_from(guess, GUESS_AROUND, stripe)? * self.data_count + column;
         Some(&mut self.columns[at]).filter(|updated| updated.committed != SAME)
     }
 
@@ -311,7 +322,7 @@ impl DirtyStripes {
         let (mut seen, mut guess) = (vec![false; self.stripes.len()], 0);
         let there = self.stripes.iter().copied().filter(|&stripe| stripe != NO_STRIPE);
         let each = self.queue.iter().chain(there).filter_map(move |stripe| {
-            let place = self.place_from(&mut guess, stripe)?;
+            let place = self.place_from(&mut guess, 0, stripe)?;
             if std::mem::replace(&mut seen[place], true) {
                 return None;
             }

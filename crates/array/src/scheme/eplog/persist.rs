@@ -11,9 +11,13 @@ use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, StripeId};
 use format::record::LogStripe;
 use format::{
-    ItemRef, List, LogMember, MemberFate, RecordBuf, StripeChunk, push_clean_stripes, push_ended_log_stripes,
+    ArrayConfig, ItemRef, List, LogMember, MemberFate, RecordBuf, push_clean_stripes, push_ended_log_stripes,
     push_fates, push_log_stripe, push_updated_columns,
 };
+
+/// Dirty stripes of a list whose places in memory are looked at side by side, since each is far from those of
+/// the others.
+const LOADED_AT_ONCE: usize = 32;
 
 impl Eplog {
     /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
@@ -62,44 +66,74 @@ impl Eplog {
 
     /// Loads saved items over a loaded table, of which pages may be absent.
     pub(super) fn load_items(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {
-        let geometry = store.config.geometry;
-        let is_dirty_stripe = |item: &ItemRef<'_>| matches!(item, ItemRef::DirtyStripe { .. });
-        self.dirty.reserve(list.items().filter(is_dirty_stripe).count());
-        for item in list.items() {
-            if let ItemRef::DirtyStripe { stripe, committed } = item {
-                let mut versions = committed.iter();
-                let is_one = |c: StripeChunk| c == SAME || c.chunk.get() <= store.config.chunks_per_device;
-                if stripe.get() >= store.config.stripe_count
-                    || versions.len() != geometry.data_count()
-                    || !versions.all(is_one)
-                {
-                    return Err(Contradiction::Stripe { what: "the list item", stripe });
-                }
-                let old = committed.iter().enumerate().filter(|&(_, version)| version != SAME);
-                old.for_each(|(column, version)| {
-                    self.dirty.update(stripe, column, version, NO_OWNER);
-                });
-            }
-        }
-        let (mut record, mut guess) = (RecordBuf::default(), 0);
-        for item in list.items() {
-            let ItemRef::LogStripe { first_seq, log_block, log_crcs, members } = item else { continue };
-            record.clear();
-            LogStripe::begin(&mut record, log_block, log_crcs.len());
-            members.iter().for_each(|(member, _)| {
-                LogStripe::push(&mut record, member);
-            });
-            if !self.accepts(store, record.get(0)) || self.log.is_full() {
-                return Err(Contradiction::LogStripe(first_seq));
-            }
-            let id = self.log.insert(first_seq, log_block, log_crcs.iter().copied());
-            let mut each = members.iter();
-            let fits = each.all(|(member, fate)| self.load_member(store, (id, &mut guess), member, fate));
-            if !fits || self.log.live_members(id) == 0 {
-                return Err(Contradiction::LogStripe(first_seq));
-            }
-        }
+        self.load_dirty_stripes(&store.config, list)?;
+        self.load_log_stripes(store, list)?;
         self.check_owners(&store.table)
+    }
+
+    fn load_dirty_stripes(&mut self, config: &ArrayConfig, list: List<'_>) -> Result<(), Contradiction> {
+        let most = usize::try_from(config.stripe_count).unwrap_or(usize::MAX);
+        self.dirty.reserve(list.dirty_stripe_count().min(most));
+        let mut stripes = list.items().filter_map(|item| {
+            let ItemRef::DirtyStripe { stripe, committed } = item else { return None };
+            Some((stripe, committed))
+        });
+        let mut some = Vec::with_capacity(LOADED_AT_ONCE);
+        loop {
+            some.clear();
+            some.extend(stripes.by_ref().take(LOADED_AT_ONCE));
+            let is_there = |&&(stripe, _): &&(StripeId, _)| stripe.get() < config.stripe_count;
+            let foreseen = some.iter().filter(is_there).map(|&(stripe, _)| self.dirty.foresee(stripe));
+            std::hint::black_box(foreseen.fold(0, |seen, one| seen ^ one));
+            for &(stripe, committed) in &some {
+                let contradiction = Contradiction::Stripe { what: "the list item", stripe };
+                let columns = committed.iter();
+                if stripe.get() >= config.stripe_count || columns.len() != config.geometry.data_count() {
+                    return Err(contradiction);
+                }
+                for (column, version) in columns.enumerate().filter(|&(_, version)| version != SAME) {
+                    if version.chunk.get() > config.chunks_per_device {
+                        return Err(contradiction);
+                    }
+                    self.dirty.update(stripe, column, version, NO_OWNER);
+                }
+            }
+            if some.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn load_log_stripes(&mut self, store: &Store, list: List<'_>) -> Result<(), Contradiction> {
+        let mut log_stripes = list.items().filter_map(|item| {
+            let ItemRef::LogStripe { first_seq, log_block, log_crcs, members } = item else { return None };
+            Some(((first_seq, log_block, log_crcs), members))
+        });
+        let (mut record, mut guess, mut some) = (RecordBuf::default(), 0, Vec::new());
+        loop {
+            some.clear();
+            some.extend(log_stripes.by_ref().take(LOADED_AT_ONCE / store.code.width_max() + 1));
+            foresee_members(store, some.iter().flat_map(|&(_, members)| members.iter()));
+            for &((first_seq, log_block, log_crcs), members) in &some {
+                record.clear();
+                LogStripe::begin(&mut record, log_block, log_crcs.len());
+                members.iter().for_each(|(member, _)| {
+                    LogStripe::push(&mut record, member);
+                });
+                if !self.accepts(store, record.get(0)) || self.log.is_full() {
+                    return Err(Contradiction::LogStripe(first_seq));
+                }
+                let id = self.log.insert(first_seq, log_block, log_crcs.iter().copied());
+                let mut each = members.iter();
+                let fits = each.all(|(member, fate)| self.load_member(store, (id, &mut guess), member, fate));
+                if !fits || self.log.live_members(id) == 0 {
+                    return Err(Contradiction::LogStripe(first_seq));
+                }
+            }
+            if some.is_empty() {
+                return Ok(());
+            }
+        }
     }
 
     /// Adds a member with the fate that the list gives it; `false` if that cannot be. What the table says is
@@ -212,6 +246,13 @@ impl Eplog {
         }
         Ok(())
     }
+}
+
+/// Looks at whether pages of members are there, side by side, before anybody asks.
+fn foresee_members(store: &Store, members: impl Iterator<Item = (LogMember, MemberFate)>) {
+    let stripes = members.map(|(member, _)| store.config.geometry.stripe_of(member.lcn));
+    let there = stripes.filter(|stripe| stripe.get() < store.config.stripe_count);
+    std::hint::black_box(there.fold(false, |seen, stripe| seen ^ store.table.lacks(stripe)));
 }
 
 /// A dirty stripe with what is known of its columns, as the list has it.
