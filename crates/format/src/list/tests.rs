@@ -75,8 +75,7 @@ fn items_that_speak_of_a_member_are_found_wherever_they_are() {
     let of_members = |item: &ListItem| matches!(item, ListItem::Space { .. } | ListItem::Missed { .. });
     let backwards: Vec<ListItem> = items().into_iter().rev().collect();
     for items in [items(), backwards] {
-        let (mut words, mut expected) = (Vec::new(), items.clone());
-        items.iter().for_each(|item| item.encode(&mut words));
+        let (words, mut expected) = (words(&items), items);
         expected.retain(of_members);
         let list = List::read(&words).unwrap();
         let found: Vec<ListItem> = list.items_of_members().map(ItemRef::to_item).collect();
