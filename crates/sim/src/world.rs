@@ -68,6 +68,14 @@ struct Flight {
     since_ns: u64,
 }
 
+impl Flight {
+    /// Given up on a device beside the members: its set may be gone, and nobody asks there any more. It may
+    /// still take effect, whoever looks.
+    fn is_orphan(&self) -> bool {
+        self.given_up && self.shard >= BESIDE
+    }
+}
+
 /// See the module's documentation.
 pub struct World {
     members: Vec<Member>,
@@ -286,7 +294,10 @@ impl World {
     pub fn has_due(&self, shard: u16) -> bool {
         let is_its = |of: u16| of % BESIDE == shard;
         self.gone.iter().any(|&(of, _)| is_its(of))
-            || self.flights.iter().any(|flight| is_its(flight.shard) && flight.due <= self.tick)
+            || self
+                .flights
+                .iter()
+                .any(|flight| is_its(flight.shard) && flight.due <= self.tick && !flight.is_orphan())
     }
 
     /// Whether operations on a device that nobody waits for any more are under way.
@@ -595,7 +606,7 @@ impl World {
         let tick = self.tick;
         let (mut due, waiting): (Vec<Flight>, Vec<Flight>) = std::mem::take(&mut self.flights)
             .into_iter()
-            .partition(|flight| flight.due < tick && flight.shard == shard);
+            .partition(|flight| flight.due < tick && (flight.shard == shard || flight.is_orphan()));
         self.flights = waiting;
         self.rng.shuffle(&mut due);
         while let Some(flight) = due.pop() {
