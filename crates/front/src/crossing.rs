@@ -42,6 +42,19 @@ const QUEUE_LENGTH: usize = if cfg!(miri) { 4 } else { 4096 };
 const BUFFER_BYTES: usize = 32 << 20;
 /// What a thread of sockets takes for buffers, in bytes.
 pub const SOCKET_BUFFERS_BYTES: u64 = BUFFER_BYTES as u64;
+/// Bytes of buffers, at least, of a thread that runs shards and serves clients.
+const BUFFER_BYTES_MIN: usize = 8 << 20;
+
+/// Bytes of buffers of each of so many threads that run shards and serve clients.
+const fn buffer_bytes_beside_shards(threads: usize) -> usize {
+    let share = BUFFER_BYTES / threads;
+    if share < BUFFER_BYTES_MIN { BUFFER_BYTES_MIN } else { share }
+}
+
+/// What so many threads that run shards and serve clients take for buffers, in bytes.
+pub const fn buffers_bytes_beside_shards(threads: usize) -> u64 {
+    (threads * buffer_bytes_beside_shards(threads)) as u64
+}
 
 /// A buffer on its way; as long as a chunk.
 pub type Buffer = Box<[u8]>;

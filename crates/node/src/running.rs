@@ -7,9 +7,11 @@ mod crew;
 mod hand;
 mod plant;
 mod room;
+mod seated;
 
 pub use plant::{Clients, Manner, Plant};
 pub use room::{Room, watch_all};
+pub use seated::{Seated, Work};
 
 use crate::driver::{Devices, Idle, extend};
 use crate::error::Error;

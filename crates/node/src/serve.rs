@@ -20,7 +20,7 @@ use crate::registry::{ControlSocket, Record};
 use crate::reloading::Reloading;
 use crate::running::{Clients, Manner, Plant, Running};
 use crate::signals::Signals;
-use crate::sockets::Sockets;
+use crate::sockets::{ClientThreads, Sockets};
 use crate::steward::{Opening, Reins, Steward};
 use crate::ublk::Disk;
 use crate::volume::Use;
@@ -82,8 +82,8 @@ pub struct Service {
     pub run: Option<String>,
     /// Threads that run the shards, at most one each; with 1 the thread that looks after the array does.
     pub threads: usize,
-    /// Threads that serve clients; with 0 the thread that looks after the array does.
-    pub socket_threads: usize,
+    /// Threads that serve clients.
+    pub clients: ClientThreads,
     /// Spares that the array shares with others of this machine.
     pub shared_spares: Vec<PathBuf>,
 }
@@ -207,7 +207,7 @@ pub fn serve(
     ready: impl FnOnce(&[String]) + 'static,
 ) -> Result<Served, Error> {
     let Endpoints { mut server, uris, reins, disk } = endpoints;
-    let clients = if service.socket_threads > 0 { Clients::Elsewhere } else { Clients::Here };
+    let clients = if service.clients == ClientThreads::Steward { Clients::Here } else { Clients::Elsewhere };
     let (plant, mut steward) = begin(assembled, service, clients, reins, &uris)?;
     let (mut plant, looked) = look(plant);
     if let Err(error) = looked {
@@ -217,17 +217,19 @@ pub fn serve(
     let disk = disk.map(|disk| disk.equip(&mut server, &mut plant)).transpose();
     let opening = Opening { ready: Box::new(ready), run: service.run.clone() };
     let opened = disk.and_then(|disk| steward.open(opening, disk));
-    let summary = opened.and_then(|()| match service.socket_threads {
-        0 => {
+    let summary = opened.and_then(|()| match service.clients {
+        ClientThreads::Steward => {
             steward.watch_own_clients(server.meter());
             server.run(&mut plant, &mut steward).map_err(Error::from)
         }
-        count => Sockets::start(count, &mut server, &mut plant).and_then(|sockets| {
-            steward.watch_clients(sockets.census(), sockets.meters());
-            let attended = server.attend(&mut plant, &mut steward).map_err(Error::from);
-            let served = sockets.stop(&mut plant);
-            attended.and(served)
-        }),
+        ClientThreads::Own(_) | ClientThreads::OfShards => {
+            Sockets::start(service.clients, &mut server, &mut plant).and_then(|sockets| {
+                steward.watch_clients(sockets.census(), sockets.meters());
+                let attended = server.attend(&mut plant, &mut steward).map_err(Error::from);
+                let served = sockets.stop(&mut plant);
+                attended.and(served)
+            })
+        }
     });
     let child = end(plant, steward);
     let summary = summary?;

@@ -1,12 +1,12 @@
-//! Threads that serve clients of an array, which another thread runs.
+//! Threads that serve clients of an array: threads of their own, or those that run its shards.
 
 use crate::error::Error;
 use crate::logbook::log;
 use crate::running::Plant;
-use front::{Bell, Fault, Flow, Hooks, Meter, RemoteVolume, Server, ServerError, Summary, Volume as _};
+use front::{Bell, Fault, Flow, Hooks, Meter, Server, ServerError, Summary, Volume};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a thread leaves a new client to one that has fewer.
@@ -47,9 +47,59 @@ impl Census {
     }
 }
 
+/// Which threads serve clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClientThreads {
+    /// The one that looks after the array.
+    Steward,
+    /// So many of their own.
+    Own(usize),
+    /// Those that run the shards.
+    OfShards,
+}
+
+impl ClientThreads {
+    /// How many they are, of an array that so many threads run.
+    pub fn count(self, threads: usize) -> usize {
+        match self {
+            Self::Steward => 1,
+            Self::Own(count) => count,
+            Self::OfShards => threads,
+        }
+    }
+
+    /// How many of them are there for nothing else.
+    pub fn own_count(self) -> usize {
+        match self {
+            Self::Steward | Self::OfShards => 0,
+            Self::Own(count) => count,
+        }
+    }
+}
+
+/// What a thread did, when it is over; an error if it ended in a bug.
+struct Ending {
+    told: Receiver<Result<Summary, ServerError>>,
+    found: Option<Result<Summary, Error>>,
+}
+
+impl Ending {
+    /// Whether the thread serves nobody any more.
+    fn has_come(&mut self) -> bool {
+        if self.found.is_none() {
+            self.found = match self.told.try_recv() {
+                Ok(summary) => Some(summary.map_err(Error::from)),
+                Err(TryRecvError::Disconnected) => Some(Err(Error::SocketThread)),
+                Err(TryRecvError::Empty) => None,
+            };
+        }
+        self.found.is_some()
+    }
+}
+
 /// See the module's documentation.
 pub struct Sockets {
-    threads: Vec<JoinHandle<Result<Summary, ServerError>>>,
+    threads: Vec<Ending>,
     meters: Vec<Arc<Meter>>,
     census: Arc<Census>,
     stop: Arc<AtomicBool>,
@@ -64,8 +114,8 @@ struct SocketHooks {
     polite_since: Option<Instant>,
 }
 
-impl Hooks<RemoteVolume> for SocketHooks {
-    fn on_turn(&mut self, _volume: &mut RemoteVolume) -> Flow {
+impl<V: Volume> Hooks<V> for SocketHooks {
+    fn on_turn(&mut self, _volume: &mut V) -> Flow {
         if !self.stopping && self.stop.load(Ordering::Acquire) {
             self.stopping = true;
             return Flow::Stop;
@@ -109,9 +159,28 @@ impl Drop for Alarm {
     }
 }
 
+/// What a thread that serves clients takes with it.
+struct Post {
+    server: Server,
+    hooks: SocketHooks,
+    alarm: Alarm,
+    ended: Sender<Result<Summary, ServerError>>,
+}
+
+impl Post {
+    /// Serves clients until it is over, and says what was done when the sockets are closed.
+    fn hold(self, volume: &mut impl Volume) {
+        let Self { mut server, mut hooks, alarm: _alarm, ended } = self;
+        let summary = server.run(volume, &mut hooks);
+        drop(server);
+        let _ = ended.send(summary); // whoever asked may be gone
+    }
+}
+
 impl Sockets {
-    /// Starts so many threads, all of which listen where `server` does.
-    pub fn start(count: usize, server: &mut Server, plant: &mut Plant) -> Result<Self, Error> {
+    /// Starts serving on these threads, all of which listen where `server` does.
+    pub fn start(threads: ClientThreads, server: &mut Server, plant: &mut Plant) -> Result<Self, Error> {
+        let count = threads.count(plant.thread_count());
         let counts = (0..count).map(|_| AtomicUsize::new(0)).collect();
         let census = Census { counts, lost: AtomicBool::new(false), bells: Mutex::default() };
         let mut sockets = Self {
@@ -120,7 +189,19 @@ impl Sockets {
             census: Arc::new(census),
             stop: Arc::new(AtomicBool::new(false)),
         };
-        match (0..count).try_for_each(|thread| sockets.add(thread, server.share_for(thread, count)?, plant)) {
+        let mut add = |thread| {
+            let post = sockets.post(thread, server.share_for(thread, count)?, plant);
+            let bell = match threads {
+                ClientThreads::Steward | ClientThreads::Own(_) => spawn(thread, plant, post)?,
+                ClientThreads::OfShards => {
+                    let stop = Arc::clone(&sockets.stop);
+                    plant.serve_on(thread, stop, Box::new(move |volume| post.hold(volume)))?
+                }
+            };
+            sockets.census.bells().push(bell);
+            Ok(())
+        };
+        match (0..count).try_for_each(&mut add) {
             Ok(()) => Ok(sockets),
             Err(error) => {
                 sockets.stop(plant)?;
@@ -129,11 +210,9 @@ impl Sockets {
         }
     }
 
-    fn add(&mut self, thread: usize, mut server: Server, plant: &mut Plant) -> Result<(), Error> {
-        let mut volume = plant.connect()?;
+    fn post(&mut self, thread: usize, server: Server, plant: &Plant) -> Post {
         self.meters.push(server.meter());
-        let bell = volume.bell();
-        let mut hooks = SocketHooks {
+        let hooks = SocketHooks {
             thread,
             census: Arc::clone(&self.census),
             stop: Arc::clone(&self.stop),
@@ -141,14 +220,9 @@ impl Sockets {
             polite_since: None,
         };
         let alarm = Alarm { census: Arc::clone(&self.census), bell: plant.bell() };
-        let work = move || {
-            let _alarm = alarm;
-            server.run(&mut volume, &mut hooks)
-        };
-        let name = format!("sockets {thread}");
-        self.threads.push(std::thread::Builder::new().name(name).spawn(work)?);
-        self.census.bells().push(bell);
-        Ok(())
+        let (ended, told) = channel();
+        self.threads.push(Ending { told, found: None });
+        Post { server, hooks, alarm, ended }
     }
 
     /// What clients ask for, of each thread.
@@ -162,11 +236,11 @@ impl Sockets {
     }
 
     /// Stops all threads in order, while the array goes on working for them; what they did together.
-    pub fn stop(self, plant: &mut Plant) -> Result<Summary, Error> {
+    pub fn stop(mut self, plant: &mut Plant) -> Result<Summary, Error> {
         self.stop.store(true, Ordering::Release);
         self.census.wake();
         let mut done = Vec::new();
-        while !self.threads.iter().all(JoinHandle::is_finished) {
+        while !self.threads.iter_mut().all(Ending::has_come) {
             plant.drive(&mut done);
             done.clear(); // nobody asks on this thread
             if plant.idle_for() != Some(0) {
@@ -174,10 +248,17 @@ impl Sockets {
             }
         }
         let mut whole = Summary::default();
-        for thread in self.threads {
-            let summary = thread.join().map_err(|_| Error::SocketThread)??;
-            whole = whole.and(summary);
+        for summary in self.threads.into_iter().filter_map(|ending| ending.found) {
+            whole = whole.and(summary?);
         }
         Ok(whole)
     }
+}
+
+/// Serves clients on a thread of their own; what wakes it.
+fn spawn(thread: usize, plant: &mut Plant, post: Post) -> Result<Arc<Bell>, Error> {
+    let mut volume = plant.connect()?;
+    let bell = volume.bell();
+    std::thread::Builder::new().name(format!("sockets {thread}")).spawn(move || post.hold(&mut volume))?;
+    Ok(bell)
 }

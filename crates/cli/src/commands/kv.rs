@@ -25,6 +25,7 @@ use node::run_dir::socket_path;
 use node::scan::members_of;
 use node::serve::{Address, Service, parse_address};
 use node::settings;
+use node::sockets::ClientThreads;
 use node::units::{parse_duration_or_off, parse_size, show_count, show_size};
 use node::volume::Use;
 use resp::{Durable, Limits, Password, Settings};
@@ -272,7 +273,8 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     };
     let (on_event, run) = (whole.on_event.clone(), whole.run.clone());
     let shared_spares = whole.shared_spare.clone();
-    let service = Service { usage: Use::ReadWrite, on_event, run, threads, socket_threads: 0, shared_spares };
+    let clients = ClientThreads::Steward;
+    let service = Service { usage: Use::ReadWrite, on_event, run, threads, clients, shared_spares };
     let keys = KeyService { making, options };
     let served = serve_keys(assembled, endpoints, &service, keys, |store, uris| {
         let figures = kv::ask::Keys::figures(store);

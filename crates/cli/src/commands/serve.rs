@@ -9,7 +9,7 @@ use array::{
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, ValueEnum};
 use format::{ArrayConfig, SchemeKind};
-use front::{Guard, Limits, Network, Rules, SOCKET_BUFFERS_BYTES, Tls};
+use front::{Guard, Limits, Network, Rules, SOCKET_BUFFERS_BYTES, Tls, buffers_bytes_beside_shards};
 use lab::failure::{EXIT_MISUSED, Failure};
 use lab::options::batches::{Batches, check_commits};
 use lab::options::cache::CacheSizes;
@@ -35,6 +35,7 @@ use node::registry::{Record, records};
 use node::run_dir::socket_path;
 use node::scan::members_of;
 use node::serve::{Address, Endpoints, Places, Service, parse_address, serve, uri_at};
+use node::sockets::ClientThreads;
 use node::status::describe_diverged;
 use node::units::{parse_duration_or_off, parse_rate_or_off, parse_size, show_size};
 use node::volume::Use;
@@ -188,10 +189,10 @@ struct ClientChoices {
     /// processors. With 1 the thread that does everything else runs it, too.
     #[arg(long, default_value = "auto", value_name = "N", value_parser = parse_threads)]
     threads: Threads,
-    /// Threads that serve the clients' sockets, each with 32 MiB of buffers; with 0 the thread that looks
-    /// after the array does, which takes least time for a request that comes alone.
-    #[arg(long, default_value = "0", value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
-    socket_threads: u8,
+    /// Threads that serve the clients' sockets: `shards`: those that run the array; so many of their own,
+    /// each with 32 MiB of buffers; with 0 the one that looks after the array.
+    #[arg(long, default_value = "shards", value_name = "N", value_parser = parse_socket_threads)]
+    socket_threads: SocketThreads,
     #[command(flatten)]
     guards: GuardChoices,
 }
@@ -267,6 +268,34 @@ impl Threads {
     }
 }
 
+/// Threads that serve the clients' sockets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum SocketThreads {
+    /// Those that run the shards.
+    OfShards,
+    /// So many of their own.
+    Exactly(usize),
+}
+
+fn parse_socket_threads(text: &str) -> Result<SocketThreads, String> {
+    match text.parse() {
+        _ if text == "shards" => Ok(SocketThreads::OfShards),
+        Ok(count @ 0..=64) => Ok(SocketThreads::Exactly(count)),
+        Ok(_) | Err(_) => Err(format!("found {text:?}, expected shards or a number from 0 to 64")),
+    }
+}
+
+impl SocketThreads {
+    /// Of an array that so many threads run: one is the thread that looks after it.
+    fn of(self, threads: usize) -> ClientThreads {
+        match self {
+            Self::OfShards if threads > 1 => ClientThreads::OfShards,
+            Self::OfShards | Self::Exactly(0) => ClientThreads::Steward,
+            Self::Exactly(count) => ClientThreads::Own(count),
+        }
+    }
+}
+
 /// The number of a disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct DiskNumber(Option<u32>);
@@ -291,15 +320,15 @@ enum DiskCacheName {
 }
 
 impl ClientChoices {
-    /// The disk that the array is to be.
-    fn disk(&self) -> Option<DiskWish> {
+    /// The disk that the array is to be, with a queue for each of so many threads.
+    fn disk(&self, socket_threads: usize) -> Option<DiskWish> {
         self.ublk.map(|DiskNumber(number)| DiskWish {
             number,
             cache: match self.ublk_cache {
                 DiskCacheName::None => DiskCache::None,
                 DiskCacheName::Volatile => DiskCache::Volatile,
             },
-            queues: u16::from(self.socket_threads).max(1),
+            queues: u16::try_from(socket_threads).unwrap_or(u16::MAX),
         })
     }
 
@@ -316,11 +345,15 @@ impl ClientChoices {
         addresses.extend(self.vhost_user_blk.iter().cloned().map(Address::VhostUserBlk));
         addresses
     }
+}
 
-    /// What clients' requests take on their way to the shards, unless there is one on their own thread.
-    fn buffers_bytes(&self, config: &ArrayConfig) -> u64 {
-        let is_direct = config.shard.count == 1 && self.socket_threads == 0;
-        if is_direct { 0 } else { SOCKET_BUFFERS_BYTES * u64::from(self.socket_threads.max(1)) }
+/// What clients' requests take on their way to the shards, unless there is one on their own thread.
+fn buffers_bytes(config: &ArrayConfig, threads: usize, clients: ClientThreads) -> u64 {
+    match clients {
+        ClientThreads::Steward if config.shard.count == 1 => 0,
+        ClientThreads::Steward => SOCKET_BUFFERS_BYTES,
+        ClientThreads::Own(count) => SOCKET_BUFFERS_BYTES * count as u64,
+        ClientThreads::OfShards => buffers_bytes_beside_shards(threads),
     }
 }
 
@@ -452,15 +485,21 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     let options = if arguments.read_only { without_background(options) } else { options };
     let config = locked.superblock().config;
     let threads = arguments.clients.threads.of(config.shard.count.into())?;
+    let clients = arguments.clients.socket_threads.of(threads);
     let need =
-        arguments.whole.memory.limit.check(&config, &options, arguments.clients.buffers_bytes(&config))?;
-    let socket_threads: usize = arguments.clients.socket_threads.into();
-    let files = check_open_files(&locked, &arguments.whole, threads + socket_threads)?;
+        arguments.whole.memory.limit.check(&config, &options, buffers_bytes(&config, threads, clients))?;
+    let files = check_open_files(&locked, &arguments.whole, threads + clients.own_count())?;
     let addresses = arguments.clients.addresses();
     let guard = arguments.clients.guards.guard(&addresses, &passed)?;
     let reloading = named::reloading(arguments, &guard)?;
-    let limits = limits_of(files, socket_threads);
-    let places = Places { addresses: &addresses, passed, reloading, disk: arguments.clients.disk(), limits };
+    let limits = limits_of(files, clients.count(threads));
+    let places = Places {
+        addresses: &addresses,
+        passed,
+        reloading,
+        disk: arguments.clients.disk(clients.count(threads)),
+        limits,
+    };
     let mut endpoints = Endpoints::open(&locked, places)?;
     let monitor = arguments.whole.metrics.as_deref().map(Monitor::listen).transpose()?;
     let uuid = locked.superblock().array;
@@ -474,7 +513,7 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         on_event: arguments.whole.on_event.clone(),
         run: arguments.whole.run.clone(),
         threads,
-        socket_threads,
+        clients,
         shared_spares: arguments.whole.shared_spare.clone(),
     };
     if let Some(monitor) = monitor {
@@ -542,9 +581,9 @@ pub(super) fn check_open_files(
 
 /// As many clients for each of so many threads that serve them as there may be files.
 fn limits_of(files: OpenFiles, socket_threads: usize) -> Limits {
-    let (limits, threads) = (Limits::default(), socket_threads.max(1));
-    let clients = files.limit_clients(limits.connections_max.saturating_mul(threads));
-    Limits { connections_max: (clients / threads).max(1), ..limits }
+    let limits = Limits::default();
+    let clients = files.limit_clients(limits.connections_max.saturating_mul(socket_threads));
+    Limits { connections_max: (clients / socket_threads).max(1), ..limits }
 }
 
 /// An array that would fit into the machine, but perhaps not beside what else runs there.

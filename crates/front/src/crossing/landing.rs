@@ -38,7 +38,7 @@ impl Landing {
     }
 
     /// The next question about extents.
-    pub fn next_extents_ask(&mut self) -> Option<ExtentsAsk> {
+    pub fn next_extents_ask(&self) -> Option<ExtentsAsk> {
         if self.extents_asked.load(Ordering::Relaxed) == 0 {
             return None;
         }

@@ -4,12 +4,15 @@ use super::queue::{Consumer, Producer, PushError, RingBuffer};
 use super::{Answer, Ask, Bell, ExtentsAsk, Landing, QUEUE_LENGTH};
 use block::Share;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 /// How long a shard is waited for to say what lies behind a range; then it counts as data.
 const EXTENTS_PATIENCE: Duration = Duration::from_secs(1);
+/// How often whoever waits looks whether it is to go on.
+const EXTENTS_LOOK: Duration = Duration::from_micros(200);
 
 /// The socket's end of it; the other is a [`Landing`].
 pub(super) struct Lane {
@@ -73,9 +76,9 @@ impl Lane {
         }
     }
 
-    /// What lies behind a share of a range: data, if the shard does not say in time; at once, if it has not
-    /// even heard what it was asked before.
-    pub(super) fn extents(&self, share: Share) -> Vec<(u64, bool)> {
+    /// What lies behind a share of a range: data, if the shard does not say in time, or `goes_on` says that
+    /// there is none; at once, if it has not even heard what it was asked before.
+    pub(super) fn extents(&self, share: Share, goes_on: impl Fn() -> bool) -> Vec<(u64, bool)> {
         if self.extents_asked.load(Ordering::Relaxed) > 0 {
             return vec![(share.length_bytes, false)];
         }
@@ -83,7 +86,14 @@ impl Lane {
         let asked = self.extents.send(ExtentsAsk { share, answer });
         self.extents_asked.fetch_add(1, Ordering::Relaxed);
         self.far.ring();
-        let extents = asked.ok().and_then(|()| answered.recv_timeout(EXTENTS_PATIENCE).ok());
-        extents.unwrap_or_else(|| vec![(share.length_bytes, false)])
+        let until = Instant::now() + EXTENTS_PATIENCE;
+        while asked.is_ok() {
+            match answered.recv_timeout(EXTENTS_LOOK) {
+                Ok(extents) => return extents,
+                Err(RecvTimeoutError::Timeout) if Instant::now() < until && goes_on() => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        vec![(share.length_bytes, false)]
     }
 }

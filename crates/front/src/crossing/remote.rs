@@ -1,7 +1,7 @@
 //! The side of the sockets.
 
 use super::lane::Lane;
-use super::{Answer, Ask, BUFFER_BYTES, Bell, Buffer, Landing, Shape, Size};
+use super::{Answer, Ask, BUFFER_BYTES, Bell, Buffer, Landing, Shape, Size, buffer_bytes_beside_shards};
 use crate::extents::weave_extents;
 use crate::{Done, Volume, VolumeError, VolumeRequest};
 use block::slab::{Key, Slab};
@@ -42,19 +42,28 @@ impl RemoteVolume {
     /// A volume, of that size at any time, whose shards are nowhere yet: each is to be on a thread that
     /// [`RemoteVolume::connect`] is told of before there are requests.
     pub fn new(shape: Shape, size: Arc<Size>) -> io::Result<Self> {
-        let slot_count = BUFFER_BYTES / shape.chunk_bytes;
-        Ok(Self {
+        Ok(Self::with(shape, size, BUFFER_BYTES, Arc::new(Bell::new()?)))
+    }
+
+    /// The same for one of so many threads that run the shards themselves, which is woken by `own`: the
+    /// buffers are shared out among them.
+    pub fn beside_shards(shape: Shape, size: Arc<Size>, threads: usize, own: Arc<Bell>) -> Self {
+        Self::with(shape, size, buffer_bytes_beside_shards(threads), own)
+    }
+
+    fn with(shape: Shape, size: Arc<Size>, buffer_bytes: usize, own: Arc<Bell>) -> Self {
+        Self {
             shape,
             size,
-            pool: Pool::in_pieces(shape.chunk_bytes, slot_count),
+            pool: Pool::in_pieces(shape.chunk_bytes, buffer_bytes / shape.chunk_bytes),
             lanes: Vec::new(),
             lane_of: vec![usize::MAX; shape.map.count().into()],
             flights: Slab::default(),
             fan: Fan::default(),
             early: Vec::new(),
-            own: Arc::new(Bell::new()?),
+            own,
             dozed: Cell::new(false),
-        })
+        }
     }
 
     /// A thread that wakes up when `bell` rings runs `shards`; what is asked of them arrives there.
@@ -70,8 +79,14 @@ impl RemoteVolume {
         Arc::clone(&self.own)
     }
 
+    /// What lies behind a share of a range; data, if its shard does not say in time, or `goes_on`, which is
+    /// asked again and again meanwhile, says that there is no time.
+    pub fn extents(&self, share: Share, goes_on: impl Fn() -> bool) -> Vec<(u64, bool)> {
+        self.lanes[self.lane_of[usize::from(share.shard)]].extents(share, goes_on)
+    }
+
     /// How addresses go to the shards now.
-    fn map(&self) -> Interleave {
+    pub fn map(&self) -> Interleave {
         self.shape.map.grown_to(self.size.bytes())
     }
 
@@ -215,7 +230,6 @@ impl Volume for RemoteVolume {
     }
 
     fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
-        let ask = |share: Share| self.lanes[self.lane_of[usize::from(share.shard)]].extents(share);
-        weave_extents(self.map(), offset_bytes, length_bytes, ask, out);
+        weave_extents(self.map(), offset_bytes, length_bytes, |share| self.extents(share, || true), out);
     }
 }

@@ -4,7 +4,7 @@
 //! what he does with them needs no lock. A thread that stands still is waited for a moment, once: then the
 //! others get theirs back, and are not asked again before it has lent its own.
 
-use super::hand::{Hand, Loan, Terms};
+use super::hand::{Hand, Loan, Terms, WorkerTask};
 use crate::driver::{Devices, Idle};
 use crate::error::Error;
 use crate::volume::{Clock, ServedShard, Use};
@@ -72,6 +72,21 @@ impl Crew {
             hand.open(remote.connect((first..shards).step_by(count), hand.bell()))
         };
         self.hands.iter().enumerate().try_for_each(connect)
+    }
+
+    /// How many threads there are.
+    pub fn count(&self) -> usize {
+        self.hands.len()
+    }
+
+    /// What wakes one of the threads.
+    pub fn bell_of(&self, thread: usize) -> &Arc<Bell> {
+        self.hands[thread].bell()
+    }
+
+    /// Has a thread do something beside its shards, until that is over.
+    pub fn serve(&self, thread: usize, task: WorkerTask) -> Result<(), Error> {
+        self.hands[thread].serve(task)
     }
 
     /// Has the shards lent by all threads, however long it takes.

@@ -1,7 +1,8 @@
 //! A thread that runs shards, and how to deal with it from another.
 //!
 //! It runs them in a [`Room`], and sleeps while there is nothing to do. On demand it lends them; the devices
-//! stay, as a ring belongs to its thread, and what is to be done with them meanwhile is sent here.
+//! stay, as a ring belongs to its thread, and what is to be done with them meanwhile is sent here. It may
+//! serve clients as well.
 
 use super::Shard;
 use super::room::Room;
@@ -20,10 +21,15 @@ use std::time::Instant;
 /// What is to be done with the devices of a thread's shards while these are lent.
 type Errand = Box<dyn FnOnce(&mut [Devices]) + Send>;
 
+/// What a thread does beside its shards, which it attends to meanwhile.
+pub type WorkerTask = Box<dyn FnOnce(&mut Worker) -> Result<(), Error> + Send>;
+
 /// What a thread is told.
 enum Call {
     /// Answer what is asked here, too.
     Open(Landing),
+    /// Do this, and attend to the shards and to what is told meanwhile.
+    Serve(WorkerTask),
     /// Lend the shards.
     Lend,
     /// Do something with their devices.
@@ -93,7 +99,7 @@ impl Hand {
             match furnish(shards, terms, own_bell) {
                 Ok(room) => {
                     let _ = ready.send(None);
-                    Worker { room, calls: called, loans: lend, board: own_board, pulse: 0 }.run()
+                    Worker { room, calls: called, loans: lend, board: own_board, pulse: 0, end: None }.run()
                 }
                 Err(error) => {
                     let _ = ready.send(Some(error));
@@ -118,6 +124,11 @@ impl Hand {
     /// Has it answer what is asked there.
     pub fn open(&self, landing: Landing) -> Result<(), Error> {
         self.call(Call::Open(landing))
+    }
+
+    /// Has it do something beside its shards, until that is over.
+    pub fn serve(&self, task: WorkerTask) -> Result<(), Error> {
+        self.call(Call::Serve(task))
     }
 
     /// What there was to see is being looked at.
@@ -212,41 +223,86 @@ pub fn awake(idle: Idle, clock: Clock, usage: Use) -> Result<Shard, Error> {
 }
 
 /// The thread's side.
-struct Worker {
-    room: Room,
+pub struct Worker {
+    /// Its shards.
+    pub room: Room,
     calls: mpsc::Receiver<Call>,
     loans: mpsc::Sender<Loan>,
     board: Arc<Board>,
     /// What there was to see last.
     pulse: u64,
+    /// Why the thread ends, if it does: an error, or because it was told to.
+    end: Option<Result<(), Error>>,
 }
 
 impl Worker {
     fn run(mut self) -> Result<(), Error> {
         loop {
             self.room.drive();
-            while let Some(call) = self.next_call() {
-                match call {
-                    Call::Open(landing) => self.room.open(landing),
-                    Call::Lend => self.lend()?,
-                    Call::Stop => return self.room.stop(),
-                    #[cfg(test)]
-                    Call::Stand(until) => _ = until.recv(),
-                    // Nothing is on loan.
-                    Call::Do(_) | Call::Return(_) => return Err(Error::ShardThread),
-                }
+            while self.end.is_none()
+                && let Some(call) = self.next_call()
+            {
+                self.heed(call);
+            }
+            if let Some(end) = self.end.take() {
+                return end.and_then(|()| self.room.stop());
             }
             self.tell_news();
             let idle = self.room.idle_for();
             // A call that came before it said that it goes to sleep has not rung.
-            if idle != Some(0) && self.board.calls.load(Ordering::Acquire) == 0 {
+            if idle != Some(0) && !self.is_called() {
                 self.room.sleep(idle)?;
             }
         }
     }
 
+    /// Heeds what it is told during a task, and says what is new; `false` if the task is to end.
+    pub fn attend(&mut self) -> bool {
+        while self.end.is_none()
+            && let Some(call) = self.next_call()
+        {
+            if let Call::Serve(_) = call {
+                self.end = Some(Err(Error::ShardThread));
+            } else {
+                self.heed(call);
+            }
+        }
+        self.tell_news();
+        self.end.is_none()
+    }
+
+    fn heed(&mut self, call: Call) {
+        let heeded = match call {
+            Call::Open(landing) => {
+                self.room.open(landing);
+                Ok(())
+            }
+            Call::Serve(task) => task(self),
+            Call::Lend => self.lend(),
+            Call::Stop => {
+                self.end = Some(Ok(()));
+                Ok(())
+            }
+            #[cfg(test)]
+            Call::Stand(until) => {
+                let _ = until.recv();
+                Ok(())
+            }
+            // Nothing is on loan.
+            Call::Do(_) | Call::Return(_) => Err(Error::ShardThread),
+        };
+        if heeded.is_err() {
+            self.end = Some(heeded);
+        }
+    }
+
+    /// Whether there is something that it is told.
+    pub fn is_called(&self) -> bool {
+        self.board.calls.load(Ordering::Acquire) != 0
+    }
+
     fn next_call(&self) -> Option<Call> {
-        if self.board.calls.load(Ordering::Acquire) == 0 {
+        if !self.is_called() {
             return None;
         }
         let call = self.calls.try_recv().ok()?;
@@ -279,7 +335,7 @@ impl Worker {
                     self.room.take_back(shards, devices);
                     return Ok(());
                 }
-                Call::Lend | Call::Stop => return Err(Error::ShardThread),
+                Call::Serve(_) | Call::Lend | Call::Stop => return Err(Error::ShardThread),
                 #[cfg(test)]
                 Call::Stand(_) => return Err(Error::ShardThread),
             }

@@ -1,22 +1,24 @@
 //! A running array as its front ends see it.
 
 use super::room::watch_all;
+use super::seated::{Work, serving};
 use super::{Crew, Place, Running, map_of};
 use crate::driver::Idle;
 use crate::error::Error;
 use crate::volume::Use;
-use block::{Pool, Share, Slot};
+use block::{Pool, Slot};
 use front::{Bell, Done, RemoteVolume, Shape, Volume, VolumeRequest, weave_extents};
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Where clients are served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Clients {
     /// On the thread that looks after the array.
     Here,
-    /// On threads of their own; see [`Plant::connect`].
+    /// On threads of their own, see [`Plant::connect`], or on those of the shards, see [`Plant::serve_on`].
     Elsewhere,
 }
 
@@ -86,6 +88,26 @@ impl Plant {
             Way::Queues(remote) => Ok(*remote),
             Way::Direct | Way::Nowhere(_) => unreachable!("it was queues"),
         }
+    }
+
+    /// Threads that run shards, beside the one that looks after the array.
+    pub fn thread_count(&self) -> usize {
+        self.crew().map_or(0, Crew::count)
+    }
+
+    /// Has a thread that runs shards serve clients as well, until `work` is over, which ends when `stop` is
+    /// set; the answer wakes it. Only with [`Clients::Elsewhere`]. This thread must not ask for anything then.
+    pub fn serve_on(&mut self, thread: usize, stop: Arc<AtomicBool>, work: Work) -> Result<Arc<Bell>, Error> {
+        if let Way::Queues(_) = self.way {
+            self.way = Way::Nowhere(Pool::new(self.shape.chunk_bytes, 1));
+            self.wake = wake_of(&self.running, &self.way)?;
+        }
+        let crew = self.crew().ok_or(Error::ShardThread)?;
+        let (size, bell) = (Arc::clone(&self.running.size), crew.bell_of(thread));
+        let mut remote = RemoteVolume::beside_shards(self.shape, size, crew.count(), Arc::clone(bell));
+        crew.connect(&mut remote)?;
+        crew.serve(thread, serving(remote, stop, work))?;
+        Ok(Arc::clone(bell))
     }
 
     /// Looks after the array: its shards are here, and nothing moves meanwhile on other threads.
@@ -264,13 +286,7 @@ impl Volume for Plant {
             (Way::Queues(remote), Place::Threads(_)) => remote.allocated(offset_bytes, length_bytes, out),
             // The shards are here, and would not be asked before this turn is over.
             (_, Place::Here(room)) => {
-                let ask = |share: Share| {
-                    let mut extents = Vec::new();
-                    let shard = &room.shards()[usize::from(share.shard)];
-                    shard.allocated(share.offset_bytes, share.length_bytes, &mut extents);
-                    extents
-                };
-                weave_extents(self.running.map, offset_bytes, length_bytes, ask, out);
+                weave_extents(self.running.map, offset_bytes, length_bytes, |share| room.extents(share), out);
             }
             (_, Place::Threads(_)) => out.push((length_bytes, false)), // nobody asks on this thread
         }

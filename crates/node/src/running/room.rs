@@ -7,7 +7,7 @@ use crate::driver::Devices;
 use crate::error::Error;
 use crate::volume::ServedShard;
 use block::slab::{Key, Slab};
-use block::{DeviceSet, Slot};
+use block::{DeviceSet, Share, Slot};
 use front::{Answer, Ask, Bell, Buffer, Done, Landing, Volume as _, VolumeRequest};
 use rustix::event::{Timespec, epoll};
 use std::cell::Cell;
@@ -107,13 +107,33 @@ impl<D: DeviceSet> Room<D> {
                 let Some(ask) = self.landings[index].next_ask() else { break };
                 self.begin(index, ask);
             }
-            while let Some(ask) = self.landings[index].next_extents_ask() {
-                let mut extents = Vec::new();
-                let shard = &self.shards[self.seat_of(ask.share.shard)];
-                shard.allocated(ask.share.offset_bytes, ask.share.length_bytes, &mut extents);
-                let _ = ask.answer.send(extents); // whoever asked may have lost patience
+        }
+        self.tell_extents();
+    }
+
+    /// Answers whoever has asked what lies behind ranges.
+    pub fn tell_extents(&self) {
+        for landing in &self.landings {
+            while let Some(ask) = landing.next_extents_ask() {
+                let _ = ask.answer.send(self.extents(ask.share)); // whoever asked may have lost patience
             }
         }
+    }
+
+    /// Whether a shard is among those here.
+    pub fn has(&self, shard: u16) -> bool {
+        usize::from(shard) % self.stride == self.first
+    }
+
+    /// What lies behind a share of a range, of a shard that is here.
+    pub fn extents(&self, share: Share) -> Vec<(u64, bool)> {
+        let mut extents = Vec::new();
+        self.shards[self.seat_of(share.shard)].allocated(
+            share.offset_bytes,
+            share.length_bytes,
+            &mut extents,
+        );
+        extents
     }
 
     /// Takes a request in, and hands it to its shard if that has buffers for it.
