@@ -63,6 +63,17 @@ impl CommitBoard {
         self.left = left;
     }
 
+    /// What was written since it was found stuck is among what is dirty again, and is tried again beside what
+    /// the run is about.
+    fn try_again(&mut self, taken: &[StripeId]) {
+        let before = self.stuck.len();
+        if before > 0 {
+            self.stuck.retain(|stripe| !taken.contains(stripe));
+            let again = count(before - self.stuck.len());
+            (self.left, self.total) = (self.left + again, self.total + again);
+        }
+    }
+
     /// Whether a run is under way.
     pub(super) fn is_running(&self) -> bool {
         self.left > 0 || self.units > 0 || self.awaited > 0
@@ -373,6 +384,7 @@ impl Commits {
             core.board.commit.left = 0;
             return false;
         }
+        core.board.commit.try_again(&self.candidates);
         self.leave_absent(core);
         if core.store.table.is_far()
             && let Some(commits) = core.scheme.commits()
