@@ -3,7 +3,8 @@
 # unix socket, on `elastripe serve` (eplog, 6+2 and two log devices, files in memory) and on `nbdkit memory`, in turn, so
 # that a drift of the machine hits both alike. Prints every round, the medians and their ratio; exit code 1 below BAR %.
 # nbdkit has its bytes in its own memory; with FRONTS=target/release/examples/fronts so has the array (`cargo build
-# --release -p elastripe --example fronts`), so that no file system is measured with it, THREADS=2 with as many shards.
+# --release -p elastripe --example fronts`), so that no file system is measured with it, THREADS=2 with as many shards,
+# whose threads serve the clients, too; SOCKETS=apart: another thread does.
 #
 #   ROUNDS=5  SECONDS_EACH=4  BAR=60  SCHEME=eplog  ELASTRIPE=target/release/elastripe  RW=randwrite  BS=4k  QD=32
 #   CLIENTS=1 (connections, each with QD in flight)  SERVE="" CREATE="" (more options of serve, create)
@@ -25,7 +26,7 @@ give_back_all() { trap - EXIT; give_back; rm -rf "$work"; }
 
 if [ -n "${FRONTS:-}" ]; then
   mkdir "$work/fronts"
-  "$FRONTS" serve "$work/fronts" --devices memory --threads "${THREADS:-1}" </dev/null >"$work/serve.log" 2>&1 &
+  "$FRONTS" serve "$work/fronts" --devices memory --threads "${THREADS:-1}" --sockets "${SOCKETS:-shards}" </dev/null >"$work/serve.log" 2>&1 &
   disown
   note "process $!"
   ours_uri="nbd+unix:///?socket=$work/fronts/nbd"

@@ -27,7 +27,7 @@ done
 
 "${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-front crossing
 "${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-front --test served shards_apart
-"${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-node --lib crew
+"${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-node --lib running
 "${cargo[@]}" test -q -Zbuild-std --target $target -p elastripe-node --test shards_on_threads
 "${cargo[@]}" build -q -Zbuild-std --target $target -p elastripe --bin elastripe
 elastripe=$CARGO_TARGET_DIR/$target/debug/elastripe
@@ -38,25 +38,32 @@ server=
 trap 'if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" || true; fi; rm -rf "$work"' EXIT
 cd "$work"
 "$elastripe" create --scheme eplog --parity 1 --shards 2 --data d0 d1 d2 --log l0 --file-size 128MiB >/dev/null
-"$elastripe" serve d0 d1 d2 l0 --threads 2 --socket-threads 2 --nbd "unix:$work/s" >server.log 2>&1 &
-server=$!
-for _ in $(seq 300); do
-  timeout 5 nbdinfo --size "nbd+unix:///?socket=$work/s" >/dev/null 2>&1 && break
-  kill -0 "$server" || { cat server.log >&2; exit 1; }
-  sleep 0.1
-done
-fio --thread --name=job --ioengine=nbd --uri="nbd+unix:///?socket=$work/s" --rw=randrw --bs=4k-256k --iodepth=8 --numjobs=4 \
-  --size=40m --offset_increment=40m --verify=crc32c --verify_fatal=1 --fsync=50 --output-format=terse >fio.log &
-clients=$!
-for _ in $(seq 10); do "$elastripe" status d0 >/dev/null; sleep 0.5; done
-"$elastripe" fail d0 --device data1 --yes
-"$elastripe" status d0 >/dev/null || [ $? = 1 ]
-"$elastripe" replace d0 --device data1 --with new --file-size 128MiB --wait
-wait "$clients"
-"$elastripe" scrub d0 --wait >/dev/null
-nbdinfo --map "nbd+unix:///?socket=$work/s" >/dev/null
-kill -TERM "$server"
-wait "$server" || { code=$?; cat server.log >&2; echo "race-detector.sh: the server ended with $code" >&2; exit 1; }
-server=
-if grep -q "ThreadSanitizer" server.log; then cat server.log >&2; exit 1; fi
+serve_and_look_after() {
+  "$elastripe" serve d0 d1 d2 l0 --threads 2 --socket-threads "$1" --nbd "unix:$work/s" >server.log 2>&1 &
+  server=$!
+  for _ in $(seq 300); do
+    timeout 5 nbdinfo --size "nbd+unix:///?socket=$work/s" >/dev/null 2>&1 && break
+    kill -0 "$server" || { cat server.log >&2; exit 1; }
+    sleep 0.1
+  done
+  fio --thread --name=job --ioengine=nbd --uri="nbd+unix:///?socket=$work/s" --rw=randrw --bs=4k-256k --iodepth=8 --numjobs=4 \
+    --size=40m --offset_increment=40m --verify=crc32c --verify_fatal=1 --fsync=50 --output-format=terse >fio.log &
+  clients=$!
+  for _ in $(seq 10); do "$elastripe" status d0 >/dev/null; sleep 0.5; done
+  "$elastripe" fail d0 --device data1 --yes
+  "$elastripe" status d0 >/dev/null || [ $? = 1 ]
+  "$elastripe" replace d0 --device data1 --with "new-$1" --file-size 128MiB --wait
+  wait "$clients"
+  "$elastripe" scrub d0 --wait >/dev/null
+  nbdinfo --map "nbd+unix:///?socket=$work/s" >/dev/null
+  kill -TERM "$server"
+  wait "$server" || { code=$?; cat server.log >&2; echo "race-detector.sh: the server ended with $code" >&2; exit 1; }
+  server=
+  if grep -q "ThreadSanitizer" server.log; then cat server.log >&2; exit 1; fi
+}
+
+# After the first, data1 is in the file that it was replaced by.
+serve_and_look_after 2
+mv new-2 d1
+serve_and_look_after shards
 echo "no data race was reported"

@@ -4,18 +4,19 @@
 //!
 //! ```text
 //! fronts compare [--seconds N] [--rounds N] [--depth N]     needs fio
-//! fronts serve DIRECTORY [--devices null|memory] [--threads N]
+//! fronts serve DIRECTORY [--devices null|memory] [--threads N [--sockets shards|apart]]
 //! fronts write DIRECTORY [--seconds N] [--depth N]          vhost-user-blk alone, of a server that runs
 //! ```
-//! Memory is what `nbd-ratio.sh` sets beside nbdkit's; with several threads there are as many shards.
+//! Memory is what `nbd-ratio.sh` sets beside nbdkit's; with several threads there are as many shards, and
+//! their clients are on these threads, or, apart, on another.
 
 use array::{Array, CreateOptions, DiscardPolicy, EngineOptions, NewArray, arrange, create, plan_config};
 use blkio::{Blkio, Completion, ReqFlags};
 use block::{DevIndex, DeviceSet, Geometry, Interleave};
 use device::{MemorySet, NullOptions, NullSet};
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
-use front::{Bell, NoHooks, Protocol, RemoteVolume, Server, ServerOptions, Shape, Size, Volume as _};
-use node::running::Room;
+use front::{Bell, Hooks, NoHooks, Protocol, RemoteVolume, Server, ServerOptions, Shape, Size, Volume};
+use node::running::{Room, Seated};
 use node::volume::{Clock, ServedShard, Use};
 use std::error::Error;
 use std::mem::MaybeUninit;
@@ -23,6 +24,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -84,7 +86,11 @@ fn serve(directory: &Path, arguments: &[String]) -> Outcome<()> {
             server.run(&mut volume(NullSet::new(&sizes(1), options), "null", 1)?, &mut NoHooks)?;
         }
         ("memory", 1) => _ = server.run(&mut volume(memory(1)?, "memory", 1)?, &mut NoHooks)?,
-        ("memory", threads) => _ = server.run(&mut on_threads(threads)?, &mut NoHooks)?,
+        ("memory", threads) => match text(arguments, "--sockets").unwrap_or("shards") {
+            "shards" => beside_shards(threads, &server)?,
+            "apart" => _ = server.run(&mut on_threads(threads)?, &mut NoHooks)?,
+            other => return Err(format!("--sockets: found {other:?}, expected shards or apart").into()),
+        },
         (other, _) => {
             return Err(
                 format!("--devices: found {other:?}, expected null or memory (threads: memory)").into()
@@ -94,8 +100,9 @@ fn serve(directory: &Path, arguments: &[String]) -> Outcome<()> {
     Ok(())
 }
 
-/// A volume of so many shards, each on a thread of its own: `create --shards N`, `serve --threads N`.
-fn on_threads(threads: u64) -> Outcome<RemoteVolume> {
+/// So many shards, each for a thread of its own: `create --shards N`, `serve --threads N`; and what the
+/// volume is like that they are together.
+fn rooms(threads: u64) -> Outcome<(Vec<Room<MemorySet>>, Shape, Arc<Size>)> {
     let shards = (0..threads).map(|_| volume(memory(threads)?, "memory", threads));
     let shards = shards.collect::<Outcome<Vec<_>>>()?;
     let count = u16::try_from(threads)?;
@@ -104,12 +111,61 @@ fn on_threads(threads: u64) -> Outcome<RemoteVolume> {
     let map = Interleave::new(count, unit_bytes, shard_bytes);
     let untorn_bytes = shards[0].untorn_bytes();
     let shape = Shape { map, chunk_bytes: BLOCK, untorn_bytes, read_only: false };
-    let mut remote = RemoteVolume::new(shape, Arc::new(Size::new(map.volume_bytes())))?;
-    for (number, shard) in shards.into_iter().enumerate() {
-        let bell = Arc::new(Bell::new()?);
-        let landing = remote.connect([number], &bell);
-        let mut room = Room::new(vec![shard], (number, usize::from(count)), bell)?;
-        room.open(landing);
+    let room =
+        |(number, shard)| Ok(Room::new(vec![shard], (number, usize::from(count)), Arc::new(Bell::new()?))?);
+    let rooms = shards.into_iter().enumerate().map(room).collect::<Outcome<_>>()?;
+    Ok((rooms, shape, Arc::new(Size::new(map.volume_bytes()))))
+}
+
+/// Clients on the threads of the shards: `serve --socket-threads shards`.
+fn beside_shards(threads: u64, server: &Server) -> Outcome<()> {
+    let (mut rooms, shape, size) = rooms(threads)?;
+    let counts: Arc<Vec<AtomicUsize>> = Arc::new(rooms.iter().map(|_| AtomicUsize::new(0)).collect());
+    let bells: Vec<Arc<Bell>> = rooms.iter().map(|room| Arc::clone(room.bell())).collect();
+    let mut remotes = Vec::new();
+    for bell in &bells {
+        let mut remote = RemoteVolume::beside_shards(shape, Arc::clone(&size), rooms.len(), Arc::clone(bell));
+        for (number, room) in rooms.iter_mut().enumerate() {
+            room.open(remote.connect([number], &bells[number]));
+        }
+        remotes.push(remote);
+    }
+    let threads = rooms.into_iter().zip(remotes).enumerate().map(|(thread, (mut room, remote))| {
+        let (mut server, counts) = (server.share()?, Arc::clone(&counts));
+        Ok(std::thread::spawn(move || {
+            let mut volume = Seated::new(&mut room, remote, Arc::default()).expect("files can be opened");
+            server.run(&mut volume, &mut Polite { thread, counts }).expect("events can be waited for");
+        }))
+    });
+    let threads = threads.collect::<Outcome<Vec<_>>>()?;
+    threads.into_iter().for_each(|thread| thread.join().expect("a thread ended in a bug"));
+    Ok(())
+}
+
+/// Leaves a client to a thread that has fewer, as `serve` does.
+struct Polite {
+    thread: usize,
+    counts: Arc<Vec<AtomicUsize>>,
+}
+
+impl<V: Volume> Hooks<V> for Polite {
+    fn may_accept(&mut self) -> bool {
+        let own = self.counts[self.thread].load(Ordering::Relaxed);
+        self.counts.iter().all(|count| count.load(Ordering::Relaxed) >= own)
+    }
+
+    fn on_clients(&mut self, count: usize) {
+        self.counts[self.thread].store(count, Ordering::Relaxed);
+    }
+}
+
+/// Clients on a thread of their own: `serve --socket-threads 1`.
+fn on_threads(threads: u64) -> Outcome<RemoteVolume> {
+    let (rooms, shape, size) = rooms(threads)?;
+    let mut remote = RemoteVolume::new(shape, size)?;
+    for (number, mut room) in rooms.into_iter().enumerate() {
+        let bell = Arc::clone(room.bell());
+        room.open(remote.connect([number], &bell));
         std::thread::spawn(move || {
             loop {
                 room.drive();

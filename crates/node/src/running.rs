@@ -11,7 +11,7 @@ mod seated;
 
 pub use plant::{Clients, Manner, Plant};
 pub use room::{Room, watch_all};
-pub use seated::{Seated, Work};
+pub use seated::{Seated, Shards, Work};
 
 use crate::driver::{Devices, Idle, extend};
 use crate::error::Error;

@@ -117,7 +117,7 @@ impl Shape {
         }
         let file_bytes = file_bytes * shards;
         if rng.percent(30) {
-            serve.extend(["--socket-threads".to_owned(), rng.between(1, 2).to_string()]);
+            serve.extend(["--socket-threads".to_owned(), rng.between(0, 2).to_string()]);
         }
         if shards > 1 && rng.percent(50) {
             serve.extend(["--threads".to_owned(), rng.between(1, shards).to_string()]);

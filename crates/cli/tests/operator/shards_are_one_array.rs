@@ -169,8 +169,24 @@ fn clients_on_threads_of_their_own_see_the_same_volume() {
     if !has("qemu-io") {
         return;
     }
+    ["2", "shards", "0"].into_iter().for_each(clients_on_threads_are_clients_like_others);
     let Case { rig, members } = case("eplog", true);
-    let server = rig.serve(&members, &["--socket-threads", "2", "--threads", "2"]);
+    rig.on("serve", &members, &["--threads", "4", "--run", "true"]).refused(&["--threads 4", "has 3"]);
+    rig.on("serve", &members, &["--socket-threads", "all", "--run", "true"]).refused(&[
+        "--socket-threads",
+        "\"all\"",
+        "shards or a number from 0 to 64",
+    ]);
+    let server = rig.serve(&members, &["--socket-threads", "1", "--threads", "1"]);
+    rig.qemu_io(&[&WRITES[..], &["flush"], &READS[..]].concat()).ok();
+    until("its clients have gone", || rig.status(&["d0"])["clients"] == 0);
+    let ended = server.stop().ok();
+    assert!(ended.out.contains("connections were served"), "{ended:?}");
+}
+
+fn clients_on_threads_are_clients_like_others(socket_threads: &str) {
+    let Case { rig, members } = case("eplog", true);
+    let server = rig.serve(&members, &["--socket-threads", socket_threads, "--threads", "2"]);
     let reading: Vec<_> = (0..3).map(|_| rig.qemu_io_child(&["read 0 8M", "read 4M 8M"])).collect();
     rig.qemu_io(&[&WRITES[..], &["discard 10M 4M", "flush"], &READS[..]].concat()).ok();
     reading.into_iter().for_each(|mut child| assert!(child.wait().unwrap().success()));
@@ -181,16 +197,13 @@ fn clients_on_threads_of_their_own_see_the_same_volume() {
     let mut busy = busy;
     busy.kill().unwrap();
     busy.wait().unwrap();
-    rig.on("serve", &members, &["--threads", "4", "--run", "true"]).refused(&["--threads 4", "has 3"]);
-    for threads in [["--socket-threads", "0", "--threads", "1"], ["--socket-threads", "1", "--threads", "3"]]
-    {
-        let server = rig.serve(&members, &threads);
+    for threads in ["1", "3"] {
+        let server = rig.serve(&members, &["--socket-threads", socket_threads, "--threads", threads]);
         rig.qemu_io(&[&WRITES[..], &["discard 10M 4M", "flush"], &READS[..]].concat()).ok();
         server.kill();
     }
-    let server = rig.serve(&members, &["--socket-threads", "1", "--threads", "1"]);
+    let server = rig.serve(&members, &["--socket-threads", socket_threads, "--threads", "3"]);
     rig.qemu_io(&READS).ok();
-    until("its clients have gone", || rig.status(&["d0"])["clients"] == 0);
     let ended = server.stop().ok();
     assert!(ended.out.contains("connections were served"), "{ended:?}");
 }

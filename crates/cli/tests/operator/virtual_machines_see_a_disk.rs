@@ -108,7 +108,8 @@ fn a_disk_and_nbd_are_one_volume_of_several_shards() {
     // Apart enough that the blocks of a ring are in all shards.
     const APART: u64 = 40 << 10;
     let block = |ring: usize, index: usize| (ring * 100 + index) as u64 * APART;
-    let threads = [&[][..], &["--threads", "2"], &["--threads", "2", "--socket-threads", "2"]];
+    let apart = ["0", "2"].map(|count| ["--threads", "2", "--socket-threads", count]);
+    let threads = [&[][..], &["--threads", "2"], &apart[0], &apart[1]];
     for options in threads {
         let rig = Rig::new();
         let create =

@@ -228,4 +228,4 @@ fn deal<T>(things: impl IntoIterator<Item = T>, count: usize) -> Vec<Vec<T>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

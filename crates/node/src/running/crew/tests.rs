@@ -18,6 +18,11 @@ const FILE_BYTES: u64 = 64 << 20;
 
 /// An array of two shards, each on a thread.
 fn plant(directory: &Path) -> Plant {
+    plant_with(directory, Clients::Here)
+}
+
+/// The same, with its clients there.
+pub fn plant_with(directory: &Path, clients: Clients) -> Plant {
     let paths: Vec<PathBuf> = ["a", "b", "c"].map(|name| directory.join(name)).into();
     for path in &paths {
         create_file(path, FILE_BYTES, Existing::Refuse).unwrap();
@@ -36,7 +41,7 @@ fn plant(directory: &Path) -> Plant {
     let new = NewArray { uuid, name: String::new(), nonce, created_unix_s: 0 };
     create::create(&paths, config, &new, || Ok::<_, Error>(())).unwrap();
     let shards = assemble::assemble(&paths, EngineOptions::default()).unwrap().shards;
-    Plant::new(shards, Manner { usage: Use::ReadWrite, clients: Clients::Here, threads: 2 }).unwrap()
+    Plant::new(shards, Manner { usage: Use::ReadWrite, clients, threads: 2 }).unwrap()
 }
 
 /// Starts a write to the first unit of a shard.
