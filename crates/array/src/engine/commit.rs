@@ -50,6 +50,8 @@ pub(super) struct CommitBoard {
     ending: bool,
     /// Stripes that cannot be committed because what they need is lost.
     pub stuck: Vec<StripeId>,
+    /// What this run tries again of them; nobody waits for room for these.
+    again: Vec<StripeId>,
 }
 
 impl CommitBoard {
@@ -59,6 +61,7 @@ impl CommitBoard {
             self.total = (self.total + left).saturating_sub(self.left);
         } else {
             (self.total, self.started_ns) = (left, now_ns);
+            self.again.clear();
         }
         self.left = left;
     }
@@ -66,11 +69,11 @@ impl CommitBoard {
     /// What was written since it was found stuck is among what is dirty again, and is tried again beside what
     /// the run is about.
     fn try_again(&mut self, taken: &[StripeId]) {
-        let before = self.stuck.len();
-        if before > 0 {
-            self.stuck.retain(|stripe| !taken.contains(stripe));
-            let again = count(before - self.stuck.len());
-            (self.left, self.total) = (self.left + again, self.total + again);
+        if !self.stuck.is_empty() {
+            let before = self.again.len();
+            self.again.extend(self.stuck.extract_if(.., |stripe| taken.contains(stripe)));
+            let more = count(self.again.len() - before);
+            (self.left, self.total) = (self.left + more, self.total + more);
         }
     }
 
@@ -114,6 +117,15 @@ impl Core {
         if !stuck.contains(&stripe) {
             stuck.push(stripe);
         }
+    }
+
+    /// Whether there was no room for a stripe that was stuck before this run: then it is again.
+    fn is_stuck_again(&mut self, stripe: StripeId) -> bool {
+        let was_stuck = self.board.commit.again.contains(&stripe);
+        if was_stuck {
+            self.note_stuck(stripe);
+        }
+        was_stuck
     }
 
     /// Whether a commit would lose what can still be had: of the stripe too much is lost, and the newest
@@ -471,7 +483,7 @@ impl Commits {
         }
         core.give_job(key);
         core.unlock(stripe, Mode::Exclusive);
-        if outcome == CommitOutcome::NoSpace {
+        if outcome == CommitOutcome::NoSpace && !core.is_stuck_again(stripe) {
             core.return_dirty(stripe);
             core.board.commit.left += 1;
             core.board.flush.want_internal();
@@ -530,8 +542,10 @@ fn take_into_unit(core: &mut Core, key: Key<Job>, stripe: StripeId) -> bool {
         CommitOutcome::Clean => core.unlock(stripe, Mode::Exclusive),
         CommitOutcome::NoSpace => {
             core.unlock(stripe, Mode::Exclusive);
-            core.return_dirty(stripe);
-            return false;
+            if !core.is_stuck_again(stripe) {
+                core.return_dirty(stripe);
+                return false;
+            }
         }
     }
     core.board.commit.left -= 1;
@@ -603,17 +617,28 @@ impl Activity for Commits {
 }
 
 impl Marked for Commits {
-    type Mark = [u64; 5];
+    type Mark = [u64; 6];
 
     fn mark(&self, core: &Core) -> Self::Mark {
-        let CommitBoard { left, units, awaited, waiting, run_again, for_room, writes_due, is_paused, .. } =
-            &core.board.commit;
-        let [units, awaited, waiting] = [*units, *awaited, waiting.len()].map(count);
+        let CommitBoard {
+            left,
+            units,
+            awaited,
+            waiting,
+            again,
+            run_again,
+            for_room,
+            writes_due,
+            is_paused,
+            ..
+        } = &core.board.commit;
+        let [units, awaited, waiting, again] = [*units, *awaited, waiting.len(), again.len()].map(count);
         [
             *left,
             units,
             awaited,
             waiting,
+            again,
             [run_again, writes_due, for_room, is_paused]
                 .iter()
                 .fold(0, |bits, &&is_set| bits << 1 | u64::from(is_set)),
