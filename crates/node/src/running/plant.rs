@@ -96,7 +96,8 @@ impl Plant {
     }
 
     /// Has a thread that runs shards serve clients as well, until `work` is over, which ends when `stop` is
-    /// set; the answer wakes it. Only with [`Clients::Elsewhere`]. This thread must not ask for anything then.
+    /// set; the answer wakes it. Only with [`Clients::Elsewhere`]. This thread must not ask for anything
+    /// then.
     pub fn serve_on(&mut self, thread: usize, stop: Arc<AtomicBool>, work: Work) -> Result<Arc<Bell>, Error> {
         if let Way::Queues(_) = self.way {
             self.way = Way::Nowhere(Pool::new(self.shape.chunk_bytes, 1));
