@@ -37,6 +37,8 @@ const TURNS_MAX: u64 = 200_000;
 /// Turns that the engine asks for, one after the other, without an operation begun or ended, before it counts
 /// as spinning.
 const SPINS_MAX: u64 = 5_000;
+/// Turns in which nothing is answered and no maintenance goes on, at most, whatever is waited for.
+const ENDLESS_TURNS_MAX: u64 = 1_000_000;
 /// Turns in which nothing at all happens, nor will, before a world counts as stuck.
 const IDLE_TURNS_MAX: u64 = 20;
 /// A deadline as far ahead as this is none: an hour.
@@ -481,6 +483,12 @@ impl<'a> Session<'a> {
                 "stuck: {}; {} operations in flight",
                 self.open_requests(),
                 self.machine.world.look().in_flight()
+            ));
+        }
+        if self.turns > ENDLESS_TURNS_MAX {
+            let (exchange, successor) = (self.exchange.is_some(), self.successor.is_some());
+            return Err(violation!(
+                "nothing is answered and no maintenance goes on, for ever; exchange: {exchange}, successor: {successor}"
             ));
         }
         if self.idle_turns > IDLE_TURNS_MAX {
