@@ -171,7 +171,11 @@ impl Post {
     /// Serves clients until it is over, and says what was done when the sockets are closed.
     fn hold(self, volume: &mut impl Volume) {
         let Self { mut server, mut hooks, alarm: _alarm, ended } = self;
-        let summary = server.run(volume, &mut hooks);
+        let summary = match server.run(volume, &mut hooks) {
+            // There are fewer queues of a disk than threads.
+            Err(ServerError::NoListener) => Ok(Summary::default()),
+            ended => ended,
+        };
         drop(server);
         let _ = ended.send(summary); // whoever asked may be gone
     }
@@ -204,7 +208,8 @@ impl Sockets {
         match (0..count).try_for_each(&mut add) {
             Ok(()) => Ok(sockets),
             Err(error) => {
-                sockets.stop(plant)?;
+                // What led to it is told, not what came of that.
+                let _ = sockets.stop(plant);
                 Err(error)
             }
         }
@@ -243,7 +248,11 @@ impl Sockets {
         while !self.threads.iter_mut().all(Ending::has_come) {
             plant.drive(&mut done);
             done.clear(); // nobody asks on this thread
-            if plant.idle_for() != Some(0) {
+            // A thread that has lent its shards too late to be waited for needs them back to go on.
+            if plant.stands_still().is_some() || (plant.thread_count() > 0 && plant.has_news()) {
+                plant.try_visit(|_| ())?;
+            }
+            if plant.thread_count() > 0 || plant.idle_for() != Some(0) {
                 std::thread::sleep(Duration::from_micros(100));
             }
         }

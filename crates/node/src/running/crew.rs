@@ -79,6 +79,11 @@ impl Crew {
         self.hands.len()
     }
 
+    #[cfg(test)]
+    pub fn hands_for_tests(&self) -> &[Hand] {
+        &self.hands
+    }
+
     /// What wakes one of the threads.
     pub fn bell_of(&self, thread: usize) -> &Arc<Bell> {
         self.hands[thread].bell()

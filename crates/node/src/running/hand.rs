@@ -8,6 +8,7 @@ use super::Shard;
 use super::room::Room;
 use crate::driver::{Devices, Idle};
 use crate::error::Error;
+use crate::logbook::log;
 use crate::volume::{Clock, ServedShard, Use};
 use device::{DeviceCounters, Membership as _};
 use front::{Bell, Landing};
@@ -277,7 +278,13 @@ impl Worker {
                 self.room.open(landing);
                 Ok(())
             }
-            Call::Serve(task) => task(self),
+            Call::Serve(task) => {
+                // The shards go on without it.
+                if let Err(error) = task(self) {
+                    log(&format!("a thread of shards serves no clients: {error}"));
+                }
+                Ok(())
+            }
             Call::Lend => self.lend(),
             Call::Stop => {
                 self.end = Some(Ok(()));
@@ -298,7 +305,7 @@ impl Worker {
 
     /// Whether there is something that it is told.
     pub fn is_called(&self) -> bool {
-        self.board.calls.load(Ordering::Acquire) != 0
+        self.end.is_none() && self.board.calls.load(Ordering::Acquire) != 0
     }
 
     fn next_call(&self) -> Option<Call> {

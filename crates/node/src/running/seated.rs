@@ -12,6 +12,10 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long other threads' shards are waited for, all together, to say what lies behind a range.
+const EXTENTS_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Serves clients of a volume until it is over.
 pub type Work = Box<dyn FnOnce(&mut Seated<'_, Worker>) + Send>;
@@ -60,9 +64,8 @@ impl<D: DeviceSet> Shards for Room<D> {
 
 impl Shards for Worker {
     fn drive(&mut self) -> bool {
-        let goes_on = self.attend();
         self.room.drive();
-        goes_on
+        self.attend()
     }
 
     fn idle_for(&self) -> Option<u64> {
@@ -159,8 +162,10 @@ impl<S: Shards> Volume for Seated<'_, S> {
     }
 
     fn allocated(&self, offset_bytes: u64, length_bytes: u64, out: &mut Vec<(u64, bool)>) {
-        // Another such thread may be asking this one meanwhile.
-        let elsewhere = |share| self.remote.extents(share, || self.shards.tell_extents());
+        // Another such thread may be asking this one meanwhile, and the shards here stand still.
+        let until = Instant::now() + EXTENTS_PATIENCE;
+        let goes_on = || self.shards.tell_extents() && Instant::now() < until;
+        let elsewhere = |share| self.remote.extents(share, goes_on);
         let ask = |share| self.shards.extents(share).unwrap_or_else(|| elsewhere(share));
         weave_extents(self.remote.map(), offset_bytes, length_bytes, ask, out);
     }

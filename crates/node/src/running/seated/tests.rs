@@ -4,8 +4,9 @@
 use super::{Seated, Worker};
 use crate::running::crew::tests::plant_with;
 use crate::running::{Clients, Plant, Running};
+use crate::sockets::{ClientThreads, Sockets};
 use block::{Durability, Slot};
-use front::{Volume, VolumeRequest};
+use front::{Protocol, Server, ServerOptions, Volume, VolumeRequest};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Barrier};
@@ -94,6 +95,22 @@ fn they_reach_all_shards_while_the_array_is_looked_at_and_end_with_it() {
     assert!(visits > 1);
     plant.stop().unwrap();
     assert!(seen.iter().all(|seen| seen.recv_timeout(LONG) == Ok("stopped")), "who serves is told to stop");
+}
+
+/// A thread that lends its shards too late, when whoever looks after the array has given up waiting, and then
+/// all are to stop: it gets them back, and answers what it has begun.
+#[test]
+fn a_thread_that_stood_still_stops_serving_like_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut plant = plant_with(directory.path(), Clients::Elsewhere);
+    let mut server = Server::new(ServerOptions::default());
+    server.listen_unix(Protocol::Nbd, &directory.path().join("socket")).unwrap();
+    let sockets = Sockets::start(ClientThreads::OfShards, &mut server, &mut plant).unwrap();
+    let stand = plant.crew().unwrap().hands_for_tests()[1].stand_still();
+    assert_eq!(plant.try_visit(shard_count).unwrap(), None);
+    drop(stand);
+    sockets.stop(&mut plant).unwrap();
+    plant.stop().unwrap();
 }
 
 /// Each asks what lies behind ranges of the other's shard at the same time; neither waits for the other in
