@@ -171,11 +171,16 @@ impl Post {
     /// Serves clients until it is over, and says what was done when the sockets are closed.
     fn hold(self, volume: &mut impl Volume) {
         let Self { mut server, mut hooks, alarm: _alarm, ended } = self;
-        let summary = match server.run(volume, &mut hooks) {
+        let ended_well = |error| match error {
             // There are fewer queues of a disk than threads.
-            Err(ServerError::NoListener) => Ok(Summary::default()),
-            ended => ended,
+            ServerError::NoListener => Ok(Summary::default()),
+            error @ (ServerError::Busy { .. }
+            | ServerError::NotASocket { .. }
+            | ServerError::Listen { .. }
+            | ServerError::ChunkSize { .. }
+            | ServerError::Events(_)) => Err(error),
         };
+        let summary = server.run(volume, &mut hooks).or_else(ended_well);
         drop(server);
         let _ = ended.send(summary); // whoever asked may be gone
     }
