@@ -22,7 +22,7 @@ const PATIENCE_MAX: Duration = Duration::from_secs(2);
 
 /// See the module's documentation.
 pub struct Crew {
-    hands: Vec<Hand>,
+    pub(super) hands: Vec<Hand>,
     /// Which were asked for their shards and have not lent them yet.
     owing: Vec<bool>,
     /// How long they are waited for the next time.
@@ -77,11 +77,6 @@ impl Crew {
     /// How many threads there are.
     pub fn count(&self) -> usize {
         self.hands.len()
-    }
-
-    #[cfg(test)]
-    pub fn hands_for_tests(&self) -> &[Hand] {
-        &self.hands
     }
 
     /// What wakes one of the threads.

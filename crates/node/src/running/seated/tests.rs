@@ -50,7 +50,7 @@ fn write_and_read(volume: &mut impl Volume, thread: u64, rounds: u8) {
 fn seat(plant: &mut Plant, work: fn(&mut Seated<'_, Worker>, u64)) -> Vec<Receiver<&'static str>> {
     let seat = |thread: usize| {
         let stop = Arc::new(AtomicBool::new(false));
-        let (told, seen, own_stop) = channel_and(&stop);
+        let (own_stop, (told, seen)) = (Arc::clone(&stop), channel());
         let serve = move |volume: &mut Seated<'_, Worker>| {
             work(volume, thread as u64);
             told.send("worked").unwrap();
@@ -65,13 +65,6 @@ fn seat(plant: &mut Plant, work: fn(&mut Seated<'_, Worker>, u64)) -> Vec<Receiv
         seen
     };
     (0..2).map(seat).collect()
-}
-
-type Told = (std::sync::mpsc::Sender<&'static str>, Receiver<&'static str>, Arc<AtomicBool>);
-
-fn channel_and(stop: &Arc<AtomicBool>) -> Told {
-    let (told, seen) = channel();
-    (told, seen, Arc::clone(stop))
 }
 
 fn shard_count(running: &mut Running) -> usize {
@@ -106,7 +99,7 @@ fn a_thread_that_stood_still_stops_serving_like_others() {
     let mut server = Server::new(ServerOptions::default());
     server.listen_unix(Protocol::Nbd, &directory.path().join("socket")).unwrap();
     let sockets = Sockets::start(ClientThreads::OfShards, &mut server, &mut plant).unwrap();
-    let stand = plant.crew().unwrap().hands_for_tests()[1].stand_still();
+    let stand = plant.crew().unwrap().hands[1].stand_still();
     assert_eq!(plant.try_visit(shard_count).unwrap(), None);
     drop(stand);
     sockets.stop(&mut plant).unwrap();
