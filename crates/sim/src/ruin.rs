@@ -13,7 +13,7 @@
 
 use crate::course::Part;
 use crate::disk::{BLOCK_BYTES, Block, bytes_of};
-use crate::machine::{Hurt, Machine};
+use crate::machine::{Hurt, Machine, Standing};
 use crate::port::{Shard, superblock_of};
 use crate::session::Session;
 use crate::swarm::is_resync;
@@ -340,8 +340,26 @@ impl Machine {
         decode_frame(bytes, &expect).ok()
     }
 
-    /// One attempt at a start. Refusals are right, whatever they say.
+    /// One attempt at a start. Refusals are right, whatever they say. Members that were out of service know
+    /// nothing of what came later, nor does a disk that was one once and is being put in a place: without any
+    /// other nobody can tell.
     fn start_ruined(
+        &mut self,
+        shard: u16,
+        lost: &BTreeSet<u16>,
+        recrash: bool,
+        older_state: OlderState,
+    ) -> Result<Start, Violation> {
+        let knows = |standing: &Standing| !standing.is_excluded(shard) && !standing.replacement;
+        let found = self.found(shard, lost);
+        if !found.iter().any(|(dev, _)| knows(&self.standing[usize::from(*dev)])) {
+            return Ok(Start::Refused);
+        }
+        self.start_with(shard, lost, recrash, older_state)
+    }
+
+    /// The same by whoever is left.
+    fn start_with(
         &mut self,
         shard: u16,
         lost: &BTreeSet<u16>,
@@ -375,26 +393,21 @@ impl Machine {
         }
     }
 
+    /// The superblocks of the members that are left.
+    fn found(&self, shard: u16, lost: &BTreeSet<u16>) -> Vec<(u16, Superblock)> {
+        let left = |&dev: &u16| !lost.contains(&dev) && !self.standing[usize::from(dev)].lost;
+        let left = (0..self.member_count()).filter(left);
+        left.filter_map(|dev| self.superblock_on(dev, shard).map(|superblock| (dev, superblock))).collect()
+    }
+
     fn attach_ruined(
         &mut self,
         shard: u16,
         lost: &BTreeSet<u16>,
         older_state: OlderState,
     ) -> Option<Arrangement> {
-        let mut found: Vec<(u16, Superblock)> = Vec::new();
-        for dev in 0..self.member_count() {
-            let gone = lost.contains(&dev) || self.standing[usize::from(dev)].lost;
-            let superblock = self.superblock_on(dev, shard).filter(|_| !gone);
-            found.extend(superblock.map(|superblock| (dev, superblock)));
-        }
-        // Members that were out of service know nothing of what came later, nor does a disk that was one
-        // once and is being put in a place: without any other nobody can tell.
-        let knows = |&&(dev, _): &&(u16, Superblock)| {
-            let standing = &self.standing[usize::from(dev)];
-            !standing.is_excluded(shard) && !standing.replacement
-        };
-        found.iter().find(knows)?;
-        let superblocks: Vec<Superblock> = found.iter().map(|(_, superblock)| superblock.clone()).collect();
+        let superblocks: Vec<Superblock> =
+            self.found(shard, lost).into_iter().map(|(_, superblock)| superblock).collect();
         let mut arrangement =
             arrange(&superblocks).inspect_err(|error| self.say(|| format!("not arranged: {error}"))).ok()?;
         for dev in 0..self.member_count() {
@@ -431,7 +444,8 @@ impl Machine {
         }
         drop(session);
         self.world.change().power_cycle(crate::disk::Tear::LoseAll);
-        match self.start_ruined(number, lost, false, OlderState::Refuse)? {
+        // Those it ran on know of it, whatever they were before.
+        match self.start_with(number, lost, false, OlderState::Refuse)? {
             Start::Running(shard, report) => {
                 if report.lost.is_some() || !report.was_clean || report.dropped > 0 {
                     return Err(violation!("after an orderly stop: {report:?}"));
