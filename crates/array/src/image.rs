@@ -142,6 +142,8 @@ pub struct Image {
     position: u64,
     /// Of a full one beside which incremental ones go on.
     pub beside: Option<Beside>,
+    /// Of an incremental one, number of the checkpoint that it goes on from; else 0.
+    behind: u64,
     /// Records up to this are contained.
     pub through: Seq,
     /// Position in the log region from which replay starts.
@@ -230,6 +232,7 @@ impl Image {
             first_block: 0,
             position: 0,
             beside: None,
+            behind: 0,
             through: *through,
             log_head,
             devices,
@@ -441,6 +444,7 @@ impl Image {
             body_crc: body.finish(),
             config_seq: self.config_seq,
             beside: self.beside,
+            behind: self.behind,
         };
         header.encode(&mut out[..META_BYTES]);
     }

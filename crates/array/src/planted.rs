@@ -81,6 +81,8 @@ planted!(
     OlderOfTwo,
     /// A start does not look for the next incremental checkpoint at the beginning of their ring.
     ForgetTurn,
+    /// An incremental checkpoint is taken for the next one although one before it cannot be read.
+    ChainOverGap,
     /// A page is read from its slot and what incremental checkpoints say of it is forgotten.
     ForgetWaiting,
     /// Of what waits for a page the oldest counts.

@@ -23,7 +23,7 @@ const PAGE: BlockKind = BlockKind { what: "checkpoint page", magic: *b"ELSTPAGE"
 /// Words (32 bits each) that a page holds.
 pub const PAGE_WORDS: usize = 1000;
 
-const HEADER_USED: usize = 132;
+const HEADER_USED: usize = 140;
 const WORDS_OFFSET: usize = 64;
 const WORDS_BYTES: usize = PAGE_WORDS * 4;
 const WORDS_END: usize = WORDS_OFFSET + WORDS_BYTES;
@@ -53,6 +53,7 @@ layout!(
         CONFIG_SEQ: 112, 8, "update of the superblocks that was durable when this was written; 0 = not said";
         BESIDE: 120, 8, "of a full one, beside which incremental ones went on: what these build on; else 0";
         CHAIN: 128, 4, "of such a one, block of the incremental area behind which they are; else 0";
+        BEHIND: 132, 8, "of an incremental one, number of the checkpoint that it goes on from; 0 = not said, or full";
         ZERO_2: HEADER_USED, CRC_OFFSET - HEADER_USED, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
@@ -124,6 +125,9 @@ pub struct CheckpointHeader {
     pub config_seq: u64,
     /// Of a full one beside which incremental ones went on.
     pub beside: Option<Beside>,
+    /// Of an incremental one, number of the one that it lies behind in their chain, or of the full one; 0 says
+    /// nothing, as in checkpoints that were written before the field had a meaning.
+    pub behind: u64,
 }
 
 /// Where the incremental checkpoints are that went on beside a full one, which hold what changed since it was
@@ -172,10 +176,13 @@ impl CheckpointHeader {
         match self.kind {
             CheckpointKind::Full => {
                 rule(self.area < INCREMENTAL_AREA, "area of a full checkpoint", area, "0 or 1")?;
+                rule(self.behind == 0, "checkpoint before a full checkpoint", self.behind, "0")?;
                 rule(self.base == self.number, "base of a full checkpoint", self.base, "its own number")
             }
             CheckpointKind::Incremental => {
                 rule(self.area == INCREMENTAL_AREA, "area of an incremental checkpoint", area, "2")?;
+                let before = "checkpoint before an incremental checkpoint";
+                rule(self.behind < self.number, before, self.behind, "a number below its own")?;
                 rule(
                     (1..self.number).contains(&self.base),
                     "base of an incremental checkpoint",
@@ -187,8 +194,8 @@ impl CheckpointHeader {
     }
 
     /// Writes the header to the 4096 bytes of `out`. Area, kind, number and base must fit together: area 0 or
-    /// 1 and `base == number` if full, area 2, `1 <= base < number` and nothing beside it if incremental;
-    /// anything else is a bug.
+    /// 1, `base == number` and `behind == 0` if full, area 2, `1 <= base < number`, `behind < number` and
+    /// nothing beside it if incremental; anything else is a bug.
     pub fn encode(&self, out: &mut [u8]) {
         if let Err(error) = self.check() {
             panic!("a checkpoint header that cannot be read back must not be written: {error}");
@@ -211,6 +218,7 @@ impl CheckpointHeader {
         header::CONFIG_SEQ.put_u64(out, self.config_seq);
         header::BESIDE.put_u64(out, self.beside.map_or(0, |beside| beside.base));
         header::CHAIN.put_u32(out, self.beside.map_or(0, |beside| beside.block));
+        header::BEHIND.put_u64(out, self.behind);
         HEADER.finish(out);
     }
 }
@@ -248,6 +256,7 @@ pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<Ch
         body_crc: header::BODY_CRC.get_u32(bytes),
         config_seq: header::CONFIG_SEQ.get_u64(bytes),
         beside: (beside.base > 0).then_some(beside),
+        behind: header::BEHIND.get_u64(bytes),
     };
     decoded.check()?;
     Ok(decoded)

@@ -23,8 +23,8 @@ use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arran
 use block::{ChunkIndex, DevIndex, Seq};
 use block::{Paired, Random as _, mix};
 use format::{
-    BlockExpect, CheckpointHeader, FormatError, FrameExpect, Superblock, decode_checkpoint_header,
-    decode_frame,
+    BlockExpect, CheckpointHeader, CheckpointKind, FormatError, FrameExpect, Superblock,
+    decode_checkpoint_header, decode_frame,
 };
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -34,6 +34,8 @@ use std::collections::BTreeSet;
 enum Harm {
     /// The header of the newest checkpoint.
     NewestCheckpoint,
+    /// The header of the first incremental checkpoint of the newest chain, if others lie behind it.
+    Chain,
     /// Any blocks of the checkpoint areas.
     Checkpoints,
     /// The newer copy of the superblock.
@@ -164,6 +166,10 @@ impl Machine {
     /// Damages some members in one way.
     fn harm(&mut self, shard: u16, spared: Spared, lost: &BTreeSet<u16>) {
         let mut harm = self.rng.pick(&HARMS);
+        // From a generator of its own: worlds stay what they were before this was drawn.
+        if harm == Harm::NewestCheckpoint && self.rng.clone().fork().chance(1, 3) {
+            harm = Harm::Chain;
+        }
         if harm == Harm::Chunks && is_resync(&self.swarm.config) {
             harm = Harm::Checkpoints; // chunks that differ are what counts after an unclean stop
         }
@@ -185,7 +191,10 @@ impl Machine {
                 Some(dev) != keeper || (harm == Harm::NewestSuperblock && self.has_both(shard, dev))
             });
         }
-        let permille = self.rng.pick(&[1000, 1000, 500, 50]);
+        let mut permille = self.rng.pick(&[1000, 1000, 500, 50]);
+        if harm == Harm::Chain {
+            (victims, permille) = ((0..self.member_count()).collect(), 1000); // a copy that is left tells
+        }
         self.say(|| format!("harm: {harm:?} on {victims:?}, {permille} in 1000"));
         let witness = if spared == Spared::Witness { self.witness(shard) } else { Vec::new() };
         self.damage(shard, harm, &victims, permille, &witness);
@@ -235,7 +244,7 @@ impl Machine {
                 vec![(newest % 2) as usize]
             }
             Harm::Superblocks => vec![0, 1],
-            Harm::NewestCheckpoint | Harm::Checkpoints | Harm::Chunks if !is_main => {
+            Harm::NewestCheckpoint | Harm::Chain | Harm::Checkpoints | Harm::Chunks if !is_main => {
                 let chunks = range(config.log_offset(ChunkIndex::new(1)), config.log_blocks);
                 if harm == Harm::Chunks { chunks.collect() } else { Vec::new() }
             }
@@ -245,6 +254,18 @@ impl Machine {
                 .map(|(at, _)| at)
                 .into_iter()
                 .collect(),
+            Harm::Chain => {
+                let mut chain = headers(image, dev, &config, self.uuid_of(shard));
+                chain.retain(|(_, header)| header.kind == CheckpointKind::Incremental);
+                chain.sort_by_key(|(_, header)| (header.epoch, header.number));
+                let newest = chain.pop().map(|(_, header)| header.base);
+                chain
+                    .into_iter()
+                    .find(|(_, header)| Some(header.base) == newest)
+                    .map(|(at, _)| at)
+                    .into_iter()
+                    .collect()
+            }
             Harm::Checkpoints => {
                 let areas = (0..2).flat_map(|area| range(config.full_offset(area, 0), config.full_blocks));
                 let areas = areas.chain(range(config.incremental_offset(0), config.incremental_blocks));

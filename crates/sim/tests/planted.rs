@@ -22,6 +22,7 @@ const WORLDS_MAX: u64 = 40_000;
 fn worlds_for(bug: Planted) -> Pinned {
     let scheme = match bug {
         Planted::OverwriteUnflushed
+        | Planted::ChainOverGap
         | Planted::RedoOneByOne
         | Planted::CheckpointUnsealed
         | Planted::DiscardEdgesApart
@@ -92,6 +93,7 @@ fn is_about_ruin(bug: Planted) -> bool {
     matches!(
         bug,
         Planted::OlderEpoch
+            | Planted::ChainOverGap
             | Planted::IgnoreGap
             | Planted::ForcedToldLate
             | Planted::DropAfterStop

@@ -30,6 +30,8 @@ pub struct CheckpointPlace {
     pub area: u8,
     /// Where in the incremental area those are that build on it.
     pub chain: Chain,
+    /// Number of the last of them, or of the checkpoint that they go on from.
+    pub last: u64,
     /// If some of these were written beside it, number of the full one on which those build; else 0.
     pub before: u64,
     /// The main devices that hold it.
@@ -170,6 +172,7 @@ impl CheckpointPlace {
         }
         let mut image = Image::incremental(now, list, table, (self.next(), self.base, devices));
         (image.position, image.first_block) = (position, block_of(position, ring));
+        image.behind = self.last;
         Some(image)
     }
 
@@ -199,13 +202,15 @@ impl CheckpointPlace {
                 if planted(Planted::BesideForgotten) {
                     chain.next = chain.start;
                 }
-                let chain = if before > 0 { chain } else { Chain::default() };
+                let (chain, last) =
+                    if before > 0 { (chain, self.last) } else { (Chain::default(), image.number) };
                 let (base, area, devices) = (image.base, image.area, image.devices.clone());
-                Self { number, used, base, area, chain, before, devices, log_head }
+                Self { number, used, base, area, chain, last, before, devices, log_head }
             }
             CheckpointKind::Incremental => {
                 let chain = self.chain.with(image.position, image.block_count());
-                Self { number, used, chain, log_head, devices: self.devices.clone(), ..*self }
+                let (last, devices) = (image.number, self.devices.clone());
+                Self { number, used, chain, last, log_head, devices, ..*self }
             }
         }
     }

@@ -22,6 +22,7 @@ fn full() -> CheckpointHeader {
         body_crc: 12,
         config_seq: 13,
         beside: None,
+        behind: 0,
     }
 }
 
@@ -30,7 +31,7 @@ fn with_others_beside() -> CheckpointHeader {
 }
 
 fn incremental() -> CheckpointHeader {
-    CheckpointHeader { kind: CheckpointKind::Incremental, area: 2, block: 40, number: 6, ..full() }
+    CheckpointHeader { kind: CheckpointKind::Incremental, area: 2, block: 40, number: 6, behind: 5, ..full() }
 }
 
 fn expect_of(header: &CheckpointHeader) -> BlockExpect {
@@ -56,7 +57,9 @@ fn page_expect() -> PageExpect {
 
 #[test]
 fn headers_of_both_kinds_round_trip() {
-    for header in [full(), with_others_beside(), incremental()] {
+    for header in
+        [full(), with_others_beside(), incremental(), CheckpointHeader { behind: 0, ..incremental() }]
+    {
         let mut block = [0xff; META_BYTES];
         header.encode(&mut block);
         assert_eq!(decode_checkpoint_header(&block, &expect_of(&header)), Ok(header));
@@ -91,6 +94,8 @@ fn kind_area_number_and_base_must_fit_together() {
         ),
         (CheckpointHeader { number: 0, base: 0, ..full() }, "number of a checkpoint"),
         (CheckpointHeader { area: 1, ..incremental() }, "area of an incremental checkpoint"),
+        (CheckpointHeader { behind: 4, ..full() }, "checkpoint before a full checkpoint"),
+        (CheckpointHeader { behind: 6, ..incremental() }, "checkpoint before an incremental checkpoint"),
         (CheckpointHeader { base: 6, ..incremental() }, "base of an incremental checkpoint"),
         (CheckpointHeader { base: 0, ..incremental() }, "base of an incremental checkpoint"),
         (CheckpointHeader { through: Seq::new(1 << 63), ..full() }, "last sequence number of a checkpoint"),

@@ -276,19 +276,23 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
         seq(),
         any::<[u64; 2]>(),
         any::<[u32; 4]>(),
-        (0..COUNTER_LIMIT, proptest::option::of(any::<(prop::sample::Index, u32)>())),
+        (
+            0..COUNTER_LIMIT,
+            proptest::option::of(any::<(prop::sample::Index, u32)>()),
+            any::<prop::sample::Index>(),
+        ),
     );
     (identity, select(CheckpointKind::ALL), 0u8..2, numbers).prop_map(|(identity, kind, area, numbers)| {
         let (array, epoch, nonce, dev, block) = identity;
-        let (number, base, through, words, blocks, (config_seq, beside)) = numbers;
+        let (number, base, through, words, blocks, (config_seq, beside, behind)) = numbers;
         let ([table_words, list_words], [page_count, log_head, log_tail, body_crc]) = (words, blocks);
         let below = |index: prop::sample::Index| index.index(usize::try_from(number - 1).unwrap()) as u64 + 1;
         let base = below(base);
         let beside = beside.filter(|_| kind == CheckpointKind::Full && number > 1);
         let beside = beside.map(|(base, block)| Beside { base: below(base), block });
-        let (area, base) = match kind {
-            CheckpointKind::Full => (area, number),
-            CheckpointKind::Incremental => (2, base),
+        let (area, base, behind) = match kind {
+            CheckpointKind::Full => (area, number, 0),
+            CheckpointKind::Incremental => (2, base, below(behind) - 1),
         };
         CheckpointHeader {
             array,
@@ -309,6 +313,7 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
             body_crc,
             config_seq,
             beside,
+            behind,
         }
     })
 }

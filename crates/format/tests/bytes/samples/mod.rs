@@ -122,6 +122,9 @@ pub fn all() -> Vec<Sample> {
         "checkpoint-config-seq",
         CheckpointHeader { config_seq: 12, block: 56, ..incremental() },
     ));
+    let behind =
+        CheckpointHeader { config_seq: 12, block: 57, behind: incremental().number - 1, ..incremental() };
+    samples.push(header("checkpoint-behind", behind));
     samples.extend([root, list]);
     samples.push(page("page-list-open-stripe", PageKind::List, 5, &open_stripe_words()).0);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
@@ -350,6 +353,7 @@ fn full(body_crc: u32) -> CheckpointHeader {
         body_crc,
         config_seq: 0,
         beside: None,
+        behind: 0,
     }
 }
 
