@@ -53,7 +53,7 @@ layout!(
         CONFIG_SEQ: 112, 8, "update of the superblocks that was durable when this was written; 0 = not said";
         BESIDE: 120, 8, "of a full one, beside which incremental ones went on: what these build on; else 0";
         CHAIN: 128, 4, "of such a one, block of the incremental area behind which they are; else 0";
-        BEHIND: 132, 8, "of an incremental one, number of the checkpoint that it goes on from; 0 = not said, or full";
+        BEHIND: 132, 8, "of an incremental one, the checkpoint it goes on from; 0 = not said, or full";
         ZERO_2: HEADER_USED, CRC_OFFSET - HEADER_USED, "zero";
         CRC: CRC_OFFSET, 4, "CRC-32C of bytes 0..4092";
     }
@@ -125,8 +125,8 @@ pub struct CheckpointHeader {
     pub config_seq: u64,
     /// Of a full one beside which incremental ones went on.
     pub beside: Option<Beside>,
-    /// Of an incremental one, number of the one that it lies behind in their chain, or of the full one; 0 says
-    /// nothing, as in checkpoints that were written before the field had a meaning.
+    /// Of an incremental one, number of the one that it lies behind in their chain, or of the full one; 0
+    /// says nothing, as in checkpoints that were written before the field had a meaning.
     pub behind: u64,
 }
 

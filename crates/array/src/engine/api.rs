@@ -95,8 +95,8 @@ impl Engine {
         self.activities.maintenance.rebuild(&mut self.core, tag, dev, serial);
     }
 
-    /// Operations on a member that have not ended, as the driver knows them: what a pair of devices is to
-    /// know when it begins ([`block::Paired::begin`]).
+    /// Operations on a member that the driver has, or is about to get, as it knows them: what a pair of
+    /// devices is to know when it begins ([`block::Paired::begin`]).
     pub fn under_way(&self, dev: DevIndex) -> Vec<block::DeviceOp> {
         self.core.ops.flights.on(dev).collect()
     }

@@ -247,9 +247,11 @@ impl Flights {
         self.end(key_of(tag)).0
     }
 
-    /// Operations on a member that have not ended, as the driver knows them.
+    /// Operations on a member that the driver has, as it knows them. What waits to be asked again is not with
+    /// it, and may never be.
     pub(super) fn on(&self, dev: DevIndex) -> impl Iterator<Item = DeviceOp> + '_ {
-        self.table.iter().filter(move |flight| flight.tag.dev == dev).map(|flight| flight.op)
+        let of_driver = move |flight: &&Flight| flight.tag.dev == dev && flight.asked;
+        self.table.iter().filter(of_driver).map(|flight| flight.op)
     }
 
     /// Whether anything is under way.
@@ -326,6 +328,7 @@ impl Core {
         self.ops.issued += 1;
         if self.board.frozen && op.kind != OpKind::Read {
             let key = key_of(op.tag);
+            self.ops.flights.flight(key).asked = false;
             return self.ops.flights.lost.push(key);
         }
         self.ops.list.push(op);

@@ -2,6 +2,7 @@
 //! its own would cost a link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod a_pair_ends_without_room;
 mod a_shelf_comes_back;
 mod a_start_reads_what_was_written;
 mod an_older_copy_is_no_member;
