@@ -15,7 +15,9 @@ use blkio::{Blkio, Completion, ReqFlags};
 use block::{DevIndex, DeviceSet, Geometry, Interleave};
 use device::{MemorySet, NullOptions, NullSet};
 use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
-use front::{Bell, Hooks, NoHooks, Protocol, RemoteVolume, Server, ServerOptions, Shape, Size, Volume};
+use front::{
+    Bell, Hooks, NoHooks, Places, Protocol, RemoteVolume, Server, ServerOptions, Shape, Size, Usher, Volume,
+};
 use node::running::{Room, Seated};
 use node::volume::{Clock, ServedShard, Use};
 use std::error::Error;
@@ -24,7 +26,6 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -120,7 +121,7 @@ fn rooms(threads: u64) -> Outcome<(Vec<Room<MemorySet>>, Shape, Arc<Size>)> {
 /// Clients on the threads of the shards: `serve --socket-threads shards`.
 fn beside_shards(threads: u64, server: &Server) -> Outcome<()> {
     let (mut rooms, shape, size) = rooms(threads)?;
-    let counts: Arc<Vec<AtomicUsize>> = Arc::new(rooms.iter().map(|_| AtomicUsize::new(0)).collect());
+    let places = Arc::new(Places::new(rooms.len()));
     let bells: Vec<Arc<Bell>> = rooms.iter().map(|room| Arc::clone(room.bell())).collect();
     let mut remotes = Vec::new();
     for bell in &bells {
@@ -131,10 +132,10 @@ fn beside_shards(threads: u64, server: &Server) -> Outcome<()> {
         remotes.push(remote);
     }
     let threads = rooms.into_iter().zip(remotes).enumerate().map(|(thread, (mut room, remote))| {
-        let (mut server, counts) = (server.share()?, Arc::clone(&counts));
+        let (mut server, usher) = (server.share()?, Usher::new(Arc::clone(&places), thread));
         Ok(std::thread::spawn(move || {
             let mut volume = Seated::new(&mut room, remote, Arc::default()).expect("files can be opened");
-            server.run(&mut volume, &mut Polite { thread, counts }).expect("events can be waited for");
+            server.run(&mut volume, &mut Polite(usher)).expect("events can be waited for");
         }))
     });
     let threads = threads.collect::<Outcome<Vec<_>>>()?;
@@ -143,19 +144,15 @@ fn beside_shards(threads: u64, server: &Server) -> Outcome<()> {
 }
 
 /// Leaves a client to a thread that has fewer, as `serve` does.
-struct Polite {
-    thread: usize,
-    counts: Arc<Vec<AtomicUsize>>,
-}
+struct Polite(Usher);
 
 impl<V: Volume> Hooks<V> for Polite {
     fn may_accept(&mut self) -> bool {
-        let own = self.counts[self.thread].load(Ordering::Relaxed);
-        self.counts.iter().all(|count| count.load(Ordering::Relaxed) >= own)
+        self.0.may_accept()
     }
 
     fn on_clients(&mut self, count: usize) {
-        self.counts[self.thread].store(count, Ordering::Relaxed);
+        self.0.note(count);
     }
 }
 

@@ -53,8 +53,8 @@ pub use meter::{CLASSES, Meter, Reading};
 pub use network::Network;
 pub use output::OutputQueue;
 pub use server::{
-    Arrival, Flow, Guard, Hooks, Interest, Listening, NoHooks, Protocol, Rules, Server, ServerError,
-    ServerOptions, Summary, watching,
+    Arrival, Flow, Guard, Hooks, Interest, Listening, NoHooks, Places, Protocol, Rules, Server, ServerError,
+    ServerOptions, Summary, Usher, watching,
 };
 pub use session::{Fault, PayloadTarget, Session, Wants};
 pub use tls::{Secured, Tls, TlsError};

@@ -3,18 +3,15 @@
 use crate::error::Error;
 use crate::logbook::log;
 use crate::running::Plant;
-use front::{Bell, Fault, Flow, Hooks, Meter, Server, ServerError, Summary, Volume};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use front::{Bell, Fault, Flow, Hooks, Meter, Places, Server, ServerError, Summary, Usher, Volume};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-
-/// How long a thread leaves a new client to one that has fewer.
-const COURTESY: Duration = Duration::from_millis(2);
+use std::time::Duration;
 
 /// Clients of each thread, for all to see.
 pub struct Census {
-    counts: Vec<AtomicUsize>,
+    places: Arc<Places>,
     /// Whether a thread has ended that was not to end.
     lost: AtomicBool,
     /// Of each thread that has begun.
@@ -24,7 +21,7 @@ pub struct Census {
 impl Census {
     /// Of all threads together.
     pub fn total(&self) -> usize {
-        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+        self.places.total()
     }
 
     /// Whether a thread ended in a bug.
@@ -39,11 +36,6 @@ impl Census {
     /// Wakes all threads: something has changed that they tell clients of, or they are to stop.
     pub fn wake(&self) {
         self.bells().iter().for_each(|bell| bell.ring_anyway());
-    }
-
-    fn has_fewer_than(&self, thread: usize) -> bool {
-        let own = self.counts[thread].load(Ordering::Relaxed);
-        self.counts.iter().any(|count| count.load(Ordering::Relaxed) < own)
     }
 }
 
@@ -106,12 +98,9 @@ pub struct Sockets {
 }
 
 struct SocketHooks {
-    thread: usize,
-    census: Arc<Census>,
+    usher: Usher,
     stop: Arc<AtomicBool>,
     stopping: bool,
-    /// Since when a new client is left to others.
-    polite_since: Option<Instant>,
 }
 
 impl<V: Volume> Hooks<V> for SocketHooks {
@@ -124,19 +113,11 @@ impl<V: Volume> Hooks<V> for SocketHooks {
     }
 
     fn may_accept(&mut self) -> bool {
-        if !self.census.has_fewer_than(self.thread) {
-            return true;
-        }
-        let over = self.polite_since.get_or_insert_with(Instant::now).elapsed() > COURTESY;
-        if over {
-            self.polite_since = None;
-        }
-        over
+        self.usher.may_accept()
     }
 
     fn on_clients(&mut self, count: usize) {
-        self.polite_since = None;
-        self.census.counts[self.thread].store(count, Ordering::Relaxed);
+        self.usher.note(count);
     }
 
     fn on_fault(&mut self, peer: &str, fault: &Fault) {
@@ -190,8 +171,8 @@ impl Sockets {
     /// Starts serving on these threads, all of which listen where `server` does.
     pub fn start(threads: ClientThreads, server: &mut Server, plant: &mut Plant) -> Result<Self, Error> {
         let count = threads.count(plant.thread_count());
-        let counts = (0..count).map(|_| AtomicUsize::new(0)).collect();
-        let census = Census { counts, lost: AtomicBool::new(false), bells: Mutex::default() };
+        let places = Arc::new(Places::new(count));
+        let census = Census { places, lost: AtomicBool::new(false), bells: Mutex::default() };
         let mut sockets = Self {
             threads: Vec::new(),
             meters: Vec::new(),
@@ -223,11 +204,9 @@ impl Sockets {
     fn post(&mut self, thread: usize, server: Server, plant: &Plant) -> Post {
         self.meters.push(server.meter());
         let hooks = SocketHooks {
-            thread,
-            census: Arc::clone(&self.census),
+            usher: Usher::new(Arc::clone(&self.census.places), thread),
             stop: Arc::clone(&self.stop),
             stopping: false,
-            polite_since: None,
         };
         let alarm = Alarm { census: Arc::clone(&self.census), bell: plant.bell() };
         let (ended, told) = channel();

@@ -59,6 +59,8 @@ fn worlds_for(bug: Planted) -> Pinned {
     let scarce = match bug {
         Planted::CheckpointUnsealed => Some(Scarce::Stripes),
         Planted::PromiseRowsBeyond => Some(Scarce::Space),
+        // Else the journal still has what is lost with the checkpoint.
+        Planted::BesideOnNewMembers => Some(Scarce::Journal),
         _ => None,
     };
     let blackouts = matches!(

@@ -198,12 +198,13 @@ impl CheckpointPlace {
         match image.kind {
             CheckpointKind::Full => {
                 let before = image.beside.map_or(0, |beside| beside.base);
-                let mut chain = self.chain.since(image.position);
+                let (mut chain, mut last) = (self.chain.since(image.position), self.last);
                 if planted(Planted::BesideForgotten) {
-                    chain.next = chain.start;
+                    (chain.next, last) = (chain.start, image.number - 1);
                 }
-                let (chain, last) =
-                    if before > 0 { (chain, self.last) } else { (Chain::default(), image.number) };
+                if before == 0 {
+                    (chain, last) = (Chain::default(), image.number);
+                }
                 let (base, area, devices) = (image.base, image.area, image.devices.clone());
                 Self { number, used, base, area, chain, last, before, devices, log_head }
             }

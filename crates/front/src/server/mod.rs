@@ -5,6 +5,7 @@ mod listener;
 mod listening;
 mod reactor;
 mod stream;
+mod usher;
 pub mod watching;
 
 use crate::session::Fault;
@@ -17,6 +18,7 @@ use std::os::fd::{BorrowedFd, RawFd};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+pub use usher::{Places, Usher};
 
 /// What went wrong with the server itself (not with a client).
 #[derive(Debug, thiserror::Error)]

@@ -26,10 +26,10 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 
 impl<V: Volume, H: Hooks<V>> Reactor<'_, V, H> {
     pub(super) fn accept(&mut self, index: usize) -> io::Result<()> {
-        if !self.hooks.may_accept() {
-            return Ok(());
-        }
         for _ in 0..ACCEPTS_PER_TURN {
+            if !self.hooks.may_accept() {
+                break;
+            }
             match self.watch.next_arrival(index)? {
                 Some(Arrival { peer, allowed: false, .. }) => self.turn_away(&peer, &Fault::NotAllowed),
                 Some(Arrival { socket, peer, .. }) => self.admit(socket, peer, index)?,
