@@ -19,7 +19,7 @@ use crate::session::Session;
 use crate::swarm::is_resync;
 use crate::violation;
 use crate::violation::Violation;
-use array::{Arrangement, Array, DirtyDegraded, OlderState, RecoveryReport, arrange};
+use array::{Arrangement, Array, AssembleError, DirtyDegraded, OlderState, RecoveryReport, arrange};
 use block::{ChunkIndex, DevIndex, Seq};
 use block::{Paired, Random as _, mix};
 use format::{
@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 enum Harm {
     /// The header of the newest checkpoint.
     NewestCheckpoint,
-    /// The header of the first incremental checkpoint of the newest chain, if others lie behind it.
+    /// The header of the first incremental checkpoint with the newest base, if others lie behind it.
     Chain,
     /// Any blocks of the checkpoint areas.
     Checkpoints,
@@ -136,7 +136,7 @@ impl Machine {
                     self.say(|| "power failed during recovery".into());
                     self.world.change().power_cycle(self.swarm.tear);
                 }
-                Start::Refused => return self.force(shard, &lost),
+                Start::Refused { for_state } => return self.force(shard, &lost, for_state),
                 Start::Running(array, _) => return self.look_ruined(shard, *array, &lost),
             }
         }
@@ -374,7 +374,7 @@ impl Machine {
         let knows = |standing: &Standing| !standing.is_excluded(shard) && !standing.replacement;
         let found = self.found(shard, lost);
         if !found.iter().any(|(dev, _)| knows(&self.standing[usize::from(*dev)])) {
-            return Ok(Start::Refused);
+            return Ok(Start::Refused { for_state: false });
         }
         self.start_with(shard, lost, recrash, older_state)
     }
@@ -388,7 +388,7 @@ impl Machine {
         older_state: OlderState,
     ) -> Result<Start, Violation> {
         let Some(arrangement) = self.attach_ruined(shard, lost, older_state) else {
-            return Ok(Start::Refused);
+            return Ok(Start::Refused { for_state: false });
         };
         if recrash {
             let events = self.rng.below(400);
@@ -409,7 +409,8 @@ impl Machine {
             }
             Err(error) => {
                 self.say(|| format!("refused: {error}"));
-                Ok(Start::Refused)
+                let for_state = matches!(error, AssembleError::StateLost(_) | AssembleError::DirtyDegraded);
+                Ok(Start::Refused { for_state })
             }
         }
     }
@@ -474,12 +475,14 @@ impl Machine {
                 Session::new(self, vec![*shard]).read_ruined().map(|_| ())
             }
             Start::Crashed => Err(violation!("power failed by itself")),
-            Start::Refused => Err(violation!("an array that was stopped in order does not start again")),
+            Start::Refused { .. } => {
+                Err(violation!("an array that was stopped in order does not start again"))
+            }
         }
     }
 
     /// The operator insists: what is given may be old, but it is something that was once written there.
-    fn force(&mut self, shard: u16, lost: &BTreeSet<u16>) -> Result<(), Violation> {
+    fn force(&mut self, shard: u16, lost: &BTreeSet<u16>, for_state: bool) -> Result<(), Violation> {
         self.outcome.refused += 1;
         self.forced = true;
         // From a generator of its own: worlds stay what they were before this was drawn.
@@ -492,31 +495,40 @@ impl Machine {
             // Parity that does not match gives anything: the operator was told.
             Start::Running(..) if is_resync(&self.swarm.config) => Ok(()),
             Start::Running(shard, _) => Session::new(self, vec![*shard]).read_ruined().map(|_| ()),
-            Start::Crashed if cut => self.start_after_force(shard, lost),
+            Start::Crashed if cut => self.start_after_force(shard, lost, for_state),
             Start::Crashed => Err(violation!("power failed by itself")),
-            Start::Refused => Ok(()),
+            Start::Refused { .. } => Ok(()),
         }
     }
 
     /// Power failed in the middle of a forced start. What was refused before it is refused still, or it is
-    /// known that somebody insisted.
-    fn start_after_force(&mut self, shard: u16, lost: &BTreeSet<u16>) -> Result<(), Violation> {
+    /// known that somebody insisted; unless it was refused for something that nobody can insist on, such as
+    /// a page that this start wanted and the next one may not.
+    fn start_after_force(
+        &mut self,
+        shard: u16,
+        lost: &BTreeSet<u16>,
+        for_state: bool,
+    ) -> Result<(), Violation> {
         self.say(|| "power failed during a forced start".into());
         self.world.change().power_cycle(self.swarm.tear);
         match self.start_ruined(shard, lost, false, OlderState::Refuse)? {
-            Start::Running(_, report) if report.forced.is_none() => Err(violation!(
+            Start::Running(_, report) if for_state && report.forced.is_none() => Err(violation!(
                 "an array was refused, started by force, and now nobody knows of it: {report:?}"
             )),
             Start::Running(shard, _) => Session::new(self, vec![*shard]).read_ruined().map(|_| ()),
             Start::Crashed => Err(violation!("power failed by itself")),
-            Start::Refused => Ok(()),
+            Start::Refused { .. } => Ok(()),
         }
     }
 }
 
 enum Start {
     Crashed,
-    Refused,
+    /// Whether it is for what the operator may do without, if he insists.
+    Refused {
+        for_state: bool,
+    },
     Running(Box<Shard>, Box<RecoveryReport>),
 }
 

@@ -10,12 +10,17 @@ const COURTESY: Duration = Duration::from_millis(2);
 
 /// Clients of each thread, for all to see.
 #[derive(Debug)]
-pub struct Places(Vec<AtomicUsize>);
+pub struct Places {
+    counts: Vec<AtomicUsize>,
+    /// How many were ever seated.
+    seated: AtomicUsize,
+}
 
 impl Places {
     /// Of so many threads, none of which has clients.
     pub fn new(threads: usize) -> Self {
-        Self((0..threads).map(|_| AtomicUsize::new(0)).collect())
+        let counts = (0..threads).map(|_| AtomicUsize::new(0)).collect();
+        Self { counts, seated: AtomicUsize::new(0) }
     }
 
     /// Clients of all threads together.
@@ -24,7 +29,7 @@ impl Places {
     }
 
     fn counts(&self) -> impl Iterator<Item = usize> + '_ {
-        self.0.iter().map(|count| count.load(Ordering::Relaxed))
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed))
     }
 }
 
@@ -33,8 +38,8 @@ impl Places {
 pub struct Usher {
     places: Arc<Places>,
     thread: usize,
-    /// Since when a new client is left to others.
-    polite_since: Option<Instant>,
+    /// Since when a client is left to others, and how many were seated then: if one was since, that was it.
+    polite_since: Option<(Instant, usize)>,
 }
 
 impl Usher {
@@ -45,23 +50,30 @@ impl Usher {
 
     /// Whether a client that wants in may come in here: [`Hooks::may_accept`](super::Hooks::may_accept).
     pub fn may_accept(&mut self) -> bool {
-        let own = self.places.0[self.thread].load(Ordering::Relaxed);
-        let fewest = self.places.counts().min().unwrap_or(0);
-        if own == 0 || self.places.0.len() == 1 {
+        self.may_accept_at(Instant::now())
+    }
+
+    fn may_accept_at(&mut self, now: Instant) -> bool {
+        let Places { counts, seated } = &*self.places;
+        let own = counts[self.thread].load(Ordering::Relaxed);
+        if own == 0 || counts.len() == 1 {
             return true;
         }
-        let patience = if fewest < own { 2 * COURTESY } else { COURTESY };
-        let over = self.polite_since.get_or_insert_with(Instant::now).elapsed() > patience;
-        if over {
-            self.polite_since = None;
-        }
-        over
+        let seated = seated.load(Ordering::Relaxed);
+        let since = match self.polite_since {
+            Some((since, before)) if before == seated => since,
+            Some(_) | None => now,
+        };
+        self.polite_since = Some((since, seated));
+        let has_fewer = self.places.counts().any(|count| count < own);
+        now.duration_since(since) > if has_fewer { 2 * COURTESY } else { COURTESY }
     }
 
     /// The thread has so many clients now: [`Hooks::on_clients`](super::Hooks::on_clients).
     pub fn note(&mut self, count: usize) {
         self.polite_since = None;
-        self.places.0[self.thread].store(count, Ordering::Relaxed);
+        let before = self.places.counts[self.thread].swap(count, Ordering::Relaxed);
+        self.places.seated.fetch_add(count.saturating_sub(before), Ordering::Relaxed);
     }
 }
 
@@ -69,48 +81,88 @@ impl Usher {
 mod tests {
     use super::*;
 
-    fn ushers(threads: usize) -> Vec<Usher> {
-        let places = Arc::new(Places::new(threads));
-        (0..threads).map(|thread| Usher::new(Arc::clone(&places), thread)).collect()
+    const TURN: Duration = Duration::from_micros(10);
+
+    struct Hall {
+        ushers: Vec<Usher>,
+        counts: Vec<usize>,
+        now: Instant,
     }
 
-    /// Who takes a client that wants in, if all are asked in turn.
-    fn taker(ushers: &mut [Usher]) -> usize {
-        loop {
-            if let Some(taker) = ushers.iter_mut().position(Usher::may_accept) {
-                return taker;
+    impl Hall {
+        fn new(counts: &[usize]) -> Self {
+            let places = Arc::new(Places::new(counts.len()));
+            let ushers = (0..counts.len()).map(|thread| Usher::new(Arc::clone(&places), thread)).collect();
+            let mut hall = Self { ushers, counts: vec![0; counts.len()], now: Instant::now() };
+            (0..counts.len()).for_each(|thread| hall.note(thread, counts[thread]));
+            hall
+        }
+
+        fn note(&mut self, thread: usize, count: usize) {
+            self.counts[thread] = count;
+            self.ushers[thread].note(count);
+        }
+
+        /// A client comes, a minute after the one before; who takes it.
+        fn seat(&mut self) -> usize {
+            self.now += Duration::from_secs(60);
+            loop {
+                let now = self.now;
+                if let Some(taker) = self.ushers.iter_mut().position(|usher| usher.may_accept_at(now)) {
+                    self.note(taker, self.counts[taker] + 1);
+                    return taker;
+                }
+                self.now += TURN;
             }
         }
     }
 
     #[test]
     fn whoever_has_fewest_takes_the_next() {
-        let mut ushers = ushers(3);
-        let mut counts = [0; 3];
+        let mut hall = Hall::new(&[0; 3]);
         for _ in 0..9 {
-            let taker = taker(&mut ushers);
-            assert_eq!(Some(&counts[taker]), counts.iter().min(), "{counts:?}, {taker} takes another one");
-            counts[taker] += 1;
-            ushers[taker].note(counts[taker]);
+            let before = hall.counts.clone();
+            let taker = hall.seat();
+            assert_eq!(Some(&before[taker]), before.iter().min(), "{before:?}, {taker} takes another one");
         }
-        assert_eq!((counts, ushers[0].places.total()), ([3; 3], 9));
+        assert_eq!((&hall.counts[..], hall.ushers[0].places.total()), (&[3; 3][..], 9));
     }
 
     #[test]
     fn one_that_sees_a_client_go_takes_the_next() {
-        let mut ushers = ushers(2);
-        ushers.iter_mut().for_each(|usher| usher.note(1));
-        assert!(!ushers[0].may_accept(), "the other one may have none any more");
-        ushers[1].note(0);
-        assert!(ushers[1].may_accept());
+        let mut hall = Hall::new(&[1, 1]);
+        let now = hall.now;
+        assert!(!hall.ushers[0].may_accept_at(now), "the other one may have none any more");
+        hall.note(1, 0);
+        assert!(hall.ushers[1].may_accept_at(now + TURN));
+    }
+
+    #[test]
+    fn a_client_that_another_took_is_waited_for_no_more() {
+        let mut hall = Hall::new(&[1, 1]);
+        let now = hall.now;
+        assert!(!hall.ushers[0].may_accept_at(now));
+        hall.note(1, 2);
+        hall.note(1, 0);
+        assert!(!hall.ushers[0].may_accept_at(now + 5 * COURTESY), "this is the next one");
+        assert!(hall.ushers[0].may_accept_at(now + 8 * COURTESY), "nobody else takes it");
+    }
+
+    #[test]
+    fn who_is_turned_away_does_not_keep_the_next_waiting() {
+        let mut hall = Hall::new(&[2, 1]);
+        let now = hall.now;
+        assert!(!hall.ushers[0].may_accept_at(now));
+        let later = now + 3 * COURTESY;
+        assert!(
+            hall.ushers[0].may_accept_at(later) && hall.ushers[0].may_accept_at(later),
+            "one, and another"
+        );
     }
 
     #[test]
     fn a_thread_alone_takes_all() {
-        let mut alone = ushers(1).remove(0);
-        for count in 1..9 {
-            assert!(alone.may_accept());
-            alone.note(count);
-        }
+        let mut alone = Hall::new(&[0]);
+        (0..9).for_each(|_| assert_eq!(alone.seat(), 0));
     }
 }
