@@ -208,8 +208,8 @@ impl Source<'_> {
         found
     }
 
-    /// The incremental checkpoint of a higher number that goes on from checkpoint `last`, which ended before a
-    /// block: there, or at the beginning of their ring.
+    /// The incremental checkpoint of a higher number that goes on from checkpoint `last`, which ended before
+    /// a block: there, or at the beginning of their ring.
     fn behind(&self, (number, last): (u64, u64), block: u32) -> Option<Checkpoint> {
         let goes_on = |header: &CheckpointHeader| {
             header.number > number && (header.behind == 0 || header.behind == last)
