@@ -10,8 +10,9 @@ use std::sync::OnceLock;
 const BASE: u64 = 32;
 /// Files of each shard beside the members: its ring and its events.
 const PER_SHARD: u64 = 4;
-/// Files of each thread that runs shards or serves clients.
-const PER_THREAD: u64 = 4;
+/// Files of each thread that runs shards or serves clients, beside the sockets where they come: its bell, what
+/// it waits by, and a copy of each.
+const PER_THREAD: u64 = 6;
 /// Files for commands at the control socket, and for what is looked at or run meanwhile.
 const FOR_COMMANDS: u64 = 16;
 
@@ -24,13 +25,15 @@ pub struct OpenFiles {
     pub shards: usize,
     /// Threads that run them or serve clients.
     pub threads: usize,
+    /// Sockets where clients come, at all of which every thread listens.
+    pub listeners: usize,
 }
 
 impl OpenFiles {
     fn needed(self) -> u64 {
         let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let of_shards = count(self.shards).saturating_mul(PER_SHARD);
-        let of_threads = count(self.threads).saturating_mul(PER_THREAD);
+        let of_threads = count(self.threads).saturating_mul(PER_THREAD.saturating_add(count(self.listeners)));
         BASE.saturating_add(count(self.devices)).saturating_add(of_shards).saturating_add(of_threads)
     }
 
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn large_arrays_need_more_files() {
-        let of = |devices, shards, threads| OpenFiles { devices, shards, threads }.needed();
+        let of = |devices, shards, threads| OpenFiles { devices, shards, threads, listeners: 2 }.needed();
         assert!(of(4, 1, 1) <= 64, "a small limit is enough for a small array");
         assert!(of(64, 16, 32) <= 1024, "the usual limit is enough for a large one");
         assert!(of(64, 16, 32) > of(4, 1, 1) + 60);
@@ -100,7 +103,7 @@ mod tests {
 
     #[test]
     fn clients_have_what_is_left() {
-        let files = OpenFiles { devices: 4, shards: 1, threads: 1 };
+        let files = OpenFiles { devices: 4, shards: 1, threads: 1, listeners: 1 };
         let needed = files.needed();
         assert_eq!(files.clients_with(1024, 128), 128);
         assert_eq!(files.clients_with(needed + 40, 128), 24);

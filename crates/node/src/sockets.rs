@@ -24,7 +24,7 @@ impl Census {
         self.places.total()
     }
 
-    /// Whether a thread ended in a bug.
+    /// Whether a thread ended by itself: in a bug, or as it could not go on.
     pub fn has_lost_a_thread(&self) -> bool {
         self.lost.load(Ordering::Relaxed)
     }
@@ -125,17 +125,23 @@ impl<V: Volume> Hooks<V> for SocketHooks {
     }
 }
 
-/// Wakes whoever looks after the array if a thread of sockets panics.
+/// Wakes whoever looks after the array if a thread serves its clients no more.
 struct Alarm {
     census: Arc<Census>,
     bell: Arc<Bell>,
 }
 
+impl Alarm {
+    fn raise(&self) {
+        self.census.lost.store(true, Ordering::Relaxed);
+        self.bell.ring_anyway();
+    }
+}
+
 impl Drop for Alarm {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.census.lost.store(true, Ordering::Relaxed);
-            self.bell.ring_anyway();
+            self.raise();
         }
     }
 }
@@ -151,7 +157,7 @@ struct Post {
 impl Post {
     /// Serves clients until it is over, and says what was done when the sockets are closed.
     fn hold(self, volume: &mut impl Volume) {
-        let Self { mut server, mut hooks, alarm: _alarm, ended } = self;
+        let Self { mut server, mut hooks, alarm, ended } = self;
         let ended_well = |error| match error {
             // There are fewer queues of a disk than threads.
             ServerError::NoListener => Ok(Summary::default()),
@@ -163,7 +169,11 @@ impl Post {
         };
         let summary = server.run(volume, &mut hooks).or_else(ended_well);
         drop(server);
+        let is_lost = summary.is_err();
         let _ = ended.send(summary); // whoever asked may be gone
+        if is_lost {
+            alarm.raise();
+        }
     }
 }
 

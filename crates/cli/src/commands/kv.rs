@@ -236,7 +236,7 @@ fn serve(arguments: &Arguments) -> Result<Exit, Failure> {
     // The store flushes by itself when something is to be durable.
     let options = engine_options(whole, config.scheme, SyncPolicy::OnFlush, locked.has_files());
     let threads = arguments.threads.of(config.shard.count.into())?;
-    let files = check_open_files(&locked, whole, threads)?;
+    let files = check_open_files(&locked, whole, (threads, arguments.resp.len()))?;
     check_there_is("--cache-records", arguments.cache_records)?;
     let cache_keys = arguments.cache_keys.unwrap_or_else(|| cache_keys(whole.memory.limit.bytes()));
     let cached_bytes = u64::try_from(cache_keys.saturating_mul(kv::CACHED_KEY_BYTES)).unwrap_or(u64::MAX);

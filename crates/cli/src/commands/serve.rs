@@ -294,8 +294,9 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
     let clients = arguments.clients.socket_threads.of(threads);
     let need =
         arguments.whole.memory.limit.check(&config, &options, buffers_bytes(&config, threads, clients))?;
-    let files = check_open_files(&locked, &arguments.whole, threads + clients.own_count())?;
     let addresses = arguments.clients.addresses();
+    let listeners = addresses.len() + passed.len();
+    let files = check_open_files(&locked, &arguments.whole, (threads + clients.own_count(), listeners))?;
     let guard = arguments.clients.guards.guard(&addresses, &passed)?;
     let reloading = named::reloading(arguments, &guard)?;
     let limits = limits_of(files, clients.count(threads));
@@ -372,15 +373,16 @@ pub(super) fn say_of_page(monitor: &Monitor, talk: Talk) {
     }
 }
 
-/// Refuses an array for which this process may not open enough files; those that it opens.
+/// Refuses an array for which this process may not open enough files; those that it opens, of which threads
+/// that listen at so many sockets each.
 pub(super) fn check_open_files(
     locked: &Locked,
     whole: &ArrayChoices,
-    threads: usize,
+    (threads, listeners): (usize, usize),
 ) -> Result<OpenFiles, Failure> {
     let devices = locked.found.all_paths().len() + whole.shared_spare.len();
     let shards = locked.superblock().config.shard.count.into();
-    let files = OpenFiles { devices, shards, threads };
+    let files = OpenFiles { devices, shards, threads, listeners };
     files.check()?;
     Ok(files)
 }
