@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 const BASE: u64 = 32;
 /// Files of each shard beside the members: its ring and its events.
 const PER_SHARD: u64 = 4;
-/// Files of each thread that runs shards or serves clients, beside the sockets where they come: its bell, what
-/// it waits by, and a copy of each.
+/// Files of each thread that runs shards or serves clients, beside the sockets where they come: its bell,
+/// what it waits by, and a copy of each.
 const PER_THREAD: u64 = 6;
 /// Files for commands at the control socket, and for what is looked at or run meanwhile.
 const FOR_COMMANDS: u64 = 16;

@@ -249,6 +249,15 @@ enum Sync {
     Flush,
 }
 
+impl Sync {
+    fn policy(self) -> SyncPolicy {
+        match self {
+            Self::Always => SyncPolicy::Always,
+            Self::Flush => SyncPolicy::OnFlush,
+        }
+    }
+}
+
 /// Runs `serve`.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let passed = passed()?;
@@ -281,22 +290,18 @@ fn serve_array(arguments: &Arguments, passed: Vec<Passed>) -> Result<Exit, Failu
         false => lock(&paths, force, incomplete),
     };
     let locked = locked.map_err(|error| name_the_server(error, &paths))?;
-    let scheme = locked.superblock().config.scheme;
-    let sync = match arguments.sync {
-        Sync::Always => SyncPolicy::Always,
-        Sync::Flush => SyncPolicy::OnFlush,
-    };
-    arguments.whole.check(scheme)?;
-    let options = engine_options(&arguments.whole, scheme, sync, locked.has_files());
-    let options = if arguments.read_only { without_background(options) } else { options };
     let config = locked.superblock().config;
+    arguments.whole.check(config.scheme)?;
+    let options =
+        engine_options(&arguments.whole, config.scheme, arguments.sync.policy(), locked.has_files());
+    let options = if arguments.read_only { without_background(options) } else { options };
     let threads = arguments.clients.threads.of(config.shard.count.into())?;
     let clients = arguments.clients.socket_threads.of(threads);
     let need =
         arguments.whole.memory.limit.check(&config, &options, buffers_bytes(&config, threads, clients))?;
     let addresses = arguments.clients.addresses();
-    let listeners = addresses.len() + passed.len();
-    let files = check_open_files(&locked, &arguments.whole, (threads + clients.own_count(), listeners))?;
+    let listening = (threads + clients.own_count(), addresses.len() + passed.len());
+    let files = check_open_files(&locked, &arguments.whole, listening)?;
     let guard = arguments.clients.guards.guard(&addresses, &passed)?;
     let reloading = named::reloading(arguments, &guard)?;
     let limits = limits_of(files, clients.count(threads));
