@@ -6,7 +6,7 @@ use crate::violation;
 use crate::violation::Violation;
 use array::{Arrangement, AssembleError, arrange, shown_to_others};
 use block::Random as _;
-use format::Superblock;
+use format::{MemberState, Superblock};
 
 /// A disk that is there.
 pub(crate) struct Plugged {
@@ -47,7 +47,7 @@ impl Machine {
             arrangements.push(arrangement);
             succeeded.push(by_shelf);
         }
-        self.place_shelf(&succeeded)?;
+        self.place_shelf(&succeeded, &arrangements)?;
         self.note_maimed(&mut arrangements);
         for dev in 0..self.member_count() {
             let is_member = |of: &Arrangement| of.places[usize::from(dev)].is_some();
@@ -59,12 +59,23 @@ impl Machine {
         Ok(arrangements)
     }
 
-    /// The disk on the shelf has succeeded a member, for all shards or for none.
-    fn place_shelf(&mut self, succeeded: &[Option<u16>]) -> Result<(), Violation> {
-        if succeeded.iter().any(|&dev| dev != succeeded[0]) {
+    /// The disk on the shelf has succeeded a member, for all shards or for none; but for those that have
+    /// taken the place out of service since, which the others had not heard of when power failed.
+    fn place_shelf(
+        &mut self,
+        succeeded: &[Option<u16>],
+        arrangements: &[Arrangement],
+    ) -> Result<(), Violation> {
+        let first = succeeded.iter().flatten().next().copied();
+        let has_failed = |of: &Arrangement| {
+            first.is_some_and(|dev| of.members[usize::from(dev)].state == MemberState::Failed)
+        };
+        let differs =
+            |(&dev, of): (&Option<u16>, &Arrangement)| dev != first && !(dev.is_none() && has_failed(of));
+        if succeeded.iter().zip(arrangements).any(differs) {
             return Err(violation!("a device succeeds a member in some shards: {succeeded:?}"));
         }
-        if let Some(dev) = succeeded[0] {
+        if let Some(dev) = first {
             self.say(|| format!("the device on the shelf has succeeded device {dev}"));
             // After a kill that may be in a cache only; were it lost now, the one before it would count
             // again. Both would be found, but the world has one disk for each place: it is settled here.
