@@ -297,7 +297,6 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
             base: 0,
             area: 1,
             chain: Chain::default(),
-            last: 0,
             before: 0,
             devices: Vec::new(),
             log_head: 0,

@@ -154,6 +154,13 @@ pub struct BlockExpect {
 }
 
 impl CheckpointHeader {
+    /// Whether an incremental checkpoint goes on from `before`, the last one of its chain so far or the full
+    /// one. Those beside a full one go on from the incremental one of the same instant, which has the number
+    /// before. One that does not say from which it goes on may go on from any.
+    pub fn goes_on_from(&self, before: &Self) -> bool {
+        self.behind == 0 || self.behind == before.number - u64::from(before.beside.is_some())
+    }
+
     /// Checks what a reader will check of how the fields fit together.
     fn check(&self) -> Result<(), FormatError> {
         let rule = |holds: bool, what: &'static str, found: u64, expected: &'static str| {

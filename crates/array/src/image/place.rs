@@ -30,8 +30,6 @@ pub struct CheckpointPlace {
     pub area: u8,
     /// Where in the incremental area those are that build on it.
     pub chain: Chain,
-    /// Number of the last of them, or of the checkpoint that they go on from.
-    pub last: u64,
     /// If some of these were written beside it, number of the full one on which those build; else 0.
     pub before: u64,
     /// The main devices that hold it.
@@ -81,6 +79,14 @@ impl CheckpointPlace {
     /// Number of the next one.
     pub fn next(&self) -> u64 {
         self.used + 1
+    }
+
+    /// Number of the last one of the chain, which is the newest of all, or of the one that the chain goes on
+    /// from: the full one, or, if others go on beside it, that of the same instant, which has the number
+    /// before.
+    fn last(&self) -> u64 {
+        let is_empty = self.chain.next == self.chain.start;
+        if is_empty { self.base - u64::from(self.before > 0) } else { self.number }
     }
 
     /// What superblocks say of them when none is under way.
@@ -172,7 +178,7 @@ impl CheckpointPlace {
         }
         let mut image = Image::incremental(now, list, table, (self.next(), self.base, devices));
         (image.position, image.first_block) = (position, block_of(position, ring));
-        image.behind = self.last;
+        image.behind = self.last();
         Some(image)
     }
 
@@ -198,20 +204,17 @@ impl CheckpointPlace {
         match image.kind {
             CheckpointKind::Full => {
                 let before = image.beside.map_or(0, |beside| beside.base);
-                let (mut chain, mut last) = (self.chain.since(image.position), self.last);
+                let mut chain = self.chain.since(image.position);
                 if planted(Planted::BesideForgotten) {
-                    (chain.next, last) = (chain.start, image.number - 1);
+                    chain.next = chain.start;
                 }
-                if before == 0 {
-                    (chain, last) = (Chain::default(), image.number);
-                }
+                let chain = if before > 0 { chain } else { Chain::default() };
                 let (base, area, devices) = (image.base, image.area, image.devices.clone());
-                Self { number, used, base, area, chain, last, before, devices, log_head }
+                Self { number, used, base, area, chain, before, devices, log_head }
             }
             CheckpointKind::Incremental => {
                 let chain = self.chain.with(image.position, image.block_count());
-                let (last, devices) = (image.number, self.devices.clone());
-                Self { number, used, chain, last, log_head, devices, ..*self }
+                Self { number, used, chain, log_head, devices: self.devices.clone(), ..*self }
             }
         }
     }

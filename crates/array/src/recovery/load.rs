@@ -33,8 +33,6 @@ struct Series {
     full: CheckpointHeader,
     newest: CheckpointHeader,
     chain: Chain,
-    /// Number of the last one of the chain, or of the one that it goes on from.
-    last: u64,
     /// The last update of the superblocks that was durable when one of them was written.
     config_seq: u64,
 }
@@ -42,22 +40,19 @@ struct Series {
 impl Series {
     fn new(full: CheckpointHeader) -> Self {
         let chain = full.beside.map_or_else(Chain::default, |beside| Chain::from(beside.block));
-        // Those beside a full one go on from the one of the same instant, which has the number before.
-        let last = full.number - u64::from(full.beside.is_some());
-        Self { full, newest: full, chain, last, config_seq: full.config_seq }
+        Self { full, newest: full, chain, config_seq: full.config_seq }
     }
 
     /// Whether an incremental checkpoint may be the next one. Numbers between are those of checkpoints that
     /// were given up, or of the full one beside which it was written; where it goes on from tells those from
     /// checkpoints whose headers cannot be read, and one behind these is not to be had.
     fn is_next(&self, header: &CheckpointHeader) -> bool {
-        let Self { full, newest, last, .. } = self;
+        let Self { full, newest, .. } = self;
         // Those beside a full one are of its assembly, and end when it is durable.
         let is_first = newest.number == full.number || newest.base != full.number;
         let is_beside = full.beside.is_some_and(|beside| beside.base == header.base)
             && (header.epoch, header.nonce) == (full.epoch, full.nonce);
-        let is_behind = [0, *last].contains(&header.behind) || planted(Planted::ChainOverGap);
-        is_behind
+        (header.goes_on_from(newest) || planted(Planted::ChainOverGap))
             && (header.base == full.number || (is_beside && is_first))
             && header.number > newest.number
             && header.epoch >= newest.epoch
@@ -66,7 +61,7 @@ impl Series {
     /// Goes on to the next one.
     fn push(&mut self, header: &CheckpointHeader, ring: u32) {
         self.chain = self.chain.behind(header.block, 1 + u64::from(header.page_count), ring);
-        (self.newest, self.last) = (*header, header.number);
+        self.newest = *header;
         self.config_seq = self.config_seq.max(header.config_seq);
     }
 }
@@ -205,7 +200,7 @@ pub(super) fn load(
         store.table.clear_unsaved();
         let partial = Partial::of(header, (&root, &list), &devices, health);
         let (series, lists) = source.load_incrementals(header, list, store, &mut devices);
-        let Series { newest, chain, last, config_seq: known_seq, .. } = series;
+        let Series { newest, chain, config_seq: known_seq, .. } = series;
         let saved = source.saved(header.number);
         let place = CheckpointPlace {
             number: newest.number,
@@ -213,7 +208,6 @@ pub(super) fn load(
             base: header.number,
             area: header.area,
             chain,
-            last,
             before: header.beside.map_or(0, |beside| beside.base),
             devices,
             log_head: 0,

@@ -186,18 +186,13 @@ impl Source<'_> {
         let mut found: Vec<Checkpoint> =
             [0, 1].into_iter().filter_map(|area| self.checkpoint(area, 0)).collect();
         let headers = found.iter().filter_map(|checkpoint| checkpoint.header.as_ref().ok());
-        let newest = headers.max_by_key(|header| header.number).copied();
-        let (mut number, mut block) = match newest {
-            // Those beside it go on from the one of the same instant, which has the number before.
-            Some(full) => (full.number, full.beside.map_or(0, |beside| beside.block)),
-            None => (0, 0),
-        };
-        let mut last = number - u64::from(newest.is_some_and(|full| full.beside.is_some()));
+        let mut newest = headers.max_by_key(|header| header.number).copied();
+        let mut block = newest.and_then(|full| full.beside).map_or(0, |beside| beside.block);
         let first = found.len();
-        while let Some(checkpoint) = self.behind((number, last), block) {
+        while let Some(checkpoint) = self.behind(newest.as_ref(), block) {
             if let Ok(header) = &checkpoint.header {
-                last = header.number;
-                (number, block) = (header.number, checkpoint.block.saturating_add(1 + header.page_count));
+                newest = Some(*header);
+                block = checkpoint.block.saturating_add(1 + header.page_count);
             }
             found.push(checkpoint);
         }
@@ -208,11 +203,11 @@ impl Source<'_> {
         found
     }
 
-    /// The incremental checkpoint of a higher number that goes on from checkpoint `last`, which ended before
-    /// a block: there, or at the beginning of their ring.
-    fn behind(&self, (number, last): (u64, u64), block: u32) -> Option<Checkpoint> {
+    /// The incremental checkpoint of a higher number that goes on from the newest one, which ended before a
+    /// block: there, or at the beginning of their ring.
+    fn behind(&self, newest: Option<&CheckpointHeader>, block: u32) -> Option<Checkpoint> {
         let goes_on = |header: &CheckpointHeader| {
-            header.number > number && (header.behind == 0 || header.behind == last)
+            newest.is_none_or(|newest| header.number > newest.number && header.goes_on_from(newest))
         };
         let is_next = |checkpoint: &Checkpoint| checkpoint.header.as_ref().is_ok_and(goes_on);
         let there = self.checkpoint(INCREMENTAL_AREA, block).filter(is_next);
