@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod buffer;
 mod device;
 mod divisor;
 mod fan;
@@ -35,6 +36,7 @@ pub mod slab;
 mod slice;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
+pub use buffer::Buffer;
 pub use device::{
     Completion, DeviceOp, DeviceSet, Durability, FlushNow, IoFault, OpKind, ReadNow, Stream, WriteNow,
 };

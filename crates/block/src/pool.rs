@@ -5,12 +5,14 @@
 //! meanwhile. Which piece of it a slot names changes only where two slots exchange their content
 //! ([`Pool::swap`]). Slots are 4096-byte aligned as O_DIRECT wants.
 //!
-//! A pool that is no driver's can have a piece of memory for each slot ([`Pool::in_pieces`]), which goes to
-//! another thread and comes back without a copy ([`Pool::lend`]).
+//! A pool whose memory no driver knows can have a [`Buffer`] for each slot ([`Pool::in_pieces`]); this
+//! goes to another thread and comes back, or changes places with that of another pool
+//! ([`Pool::exchange`]), without a copy. An engine's is such a pool.
 //!
 //! A program that makes thousands of pools, as the simulator does, can have a thread keep the memory of those
 //! that are gone for those that come ([`keep_pool_memory`]).
 
+use crate::buffer::Buffer;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -62,8 +64,8 @@ pub struct Pool {
     taken: Vec<bool>,
     /// The piece of the memory that each slot names, counted in slots.
     pieces: Vec<u32>,
-    /// The slots' own pieces, of a pool in pieces; there is no other memory then.
-    apart: Vec<Box<[u8]>>,
+    /// The slots' own memory, of a pool in pieces, once they were taken; there is no other memory then.
+    apart: Vec<Buffer>,
     /// Slots from here on were not taken yet and hold what another pool left; `u32::MAX` if none does.
     stale_from: u32,
 }
@@ -113,12 +115,11 @@ impl Pool {
         pool
     }
 
-    /// The same with a piece of memory for each slot, which need not be aligned. It has no
-    /// [`Pool::region`].
+    /// The same with memory of its own for each slot, from when it is first taken on, which is not aligned to
+    /// pages. It has no [`Pool::region`].
     pub fn in_pieces(slot_bytes: usize, slot_count: usize) -> Self {
-        let piece = || vec![0; slot_bytes].into_boxed_slice();
         let mut pool = Self::without_memory(slot_bytes, slot_count);
-        pool.apart = std::iter::repeat_with(piece).take(slot_count).collect();
+        pool.apart.resize_with(slot_count, Buffer::default);
         pool
     }
 
@@ -140,35 +141,47 @@ impl Pool {
 
     /// Takes the memory of a slot of a pool in pieces. Until it comes back ([`Pool::give_back`]) the slot is
     /// empty.
-    pub fn lend(&mut self, slot: Slot) -> Box<[u8]> {
+    pub fn lend(&mut self, slot: Slot) -> Buffer {
         let piece = std::mem::take(&mut self.apart[slot.index()]);
         debug_assert_eq!(piece.len(), self.slot_bytes, "it is not lent already");
         piece
     }
 
     /// Memory that was lent comes back, to this slot.
-    pub fn give_back(&mut self, slot: Slot, piece: Box<[u8]>) {
+    pub fn give_back(&mut self, slot: Slot, piece: Buffer) {
         assert_eq!(piece.len(), self.slot_bytes, "it is a slot's");
         debug_assert!(self.apart[slot.index()].is_empty(), "it was lent");
         self.apart[slot.index()] = piece;
     }
 
+    /// A slot of a pool in pieces, which is taken, and a buffer of another such pool exchange their memory.
+    pub fn exchange(&mut self, slot: Slot, piece: &mut Buffer) {
+        assert_eq!(piece.len(), self.slot_bytes, "it is a slot's");
+        debug_assert!(self.taken[slot.index()], "it is whoever's who took it");
+        std::mem::swap(&mut self.apart[slot.index()], piece);
+    }
+
     /// From now on the pool has so many slots, if it has fewer; those that are taken stay as they are. The
-    /// memory moves, so nothing may be in flight. Only of a pool that has a region.
+    /// memory of a region moves, so nothing may be in flight.
     pub fn enlarge(&mut self, slot_count: usize) {
         if slot_count <= self.slot_count {
             return;
         }
         let count = u32::try_from(slot_count).expect("a pool has fewer than 2^32 slots");
         let before = u32::try_from(self.slot_count).expect("it had fewer than 2^32 slots");
-        let mut memory = vec![0u8; self.slot_bytes * slot_count + ALIGN_BYTES];
-        let base = memory.as_ptr().align_offset(ALIGN_BYTES);
-        memory[base..base + self.region().len()].copy_from_slice(self.region());
-        (self.memory, self.base, self.slot_count) = (memory, base, slot_count);
+        if self.apart.is_empty() {
+            let mut memory = vec![0u8; self.slot_bytes * slot_count + ALIGN_BYTES];
+            let base = memory.as_ptr().align_offset(ALIGN_BYTES);
+            memory[base..base + self.region().len()].copy_from_slice(self.region());
+            (self.memory, self.base) = (memory, base);
+            self.pieces.extend(before..count);
+        } else {
+            self.apart.resize_with(slot_count, Buffer::default);
+        }
+        self.slot_count = slot_count;
         // Those that were there come first.
         self.free.splice(..0, (before..count).rev());
         self.taken.resize(slot_count, false);
-        self.pieces.extend(before..count);
     }
 
     /// Takes a slot; its content is whatever was there before. `None` when all are taken.
@@ -180,6 +193,11 @@ impl Pool {
         if slot == self.stale_from {
             self.stale_from += 1;
             self.bytes_mut(Slot(slot)).fill(0);
+        }
+        if let Some(piece) = self.apart.get_mut(slot as usize)
+            && piece.is_empty()
+        {
+            *piece = Buffer::new(self.slot_bytes);
         }
         Some(Slot(slot))
     }
@@ -208,6 +226,31 @@ impl Pool {
     #[inline]
     pub fn slot_bytes(&self) -> usize {
         self.slot_bytes
+    }
+
+    /// The slots' own memory, of a pool in pieces, for codes that read some slots and write others; empty
+    /// where a slot was not taken yet or its memory is lent.
+    #[inline]
+    pub fn pieces_mut(&mut self) -> &mut [Buffer] {
+        &mut self.apart
+    }
+
+    /// The content of one slot, and of another to be changed.
+    ///
+    /// # Panics
+    /// If they are the same.
+    pub fn pair_mut(&mut self, one: Slot, other: Slot) -> (&[u8], &mut [u8]) {
+        assert_ne!(one, other, "a slot is read and another one changed");
+        if !self.apart.is_empty() {
+            let pair = self.apart.get_disjoint_mut([one.index(), other.index()]);
+            let [one, other] = pair.expect("they differ and are the pool's");
+            return (one, other);
+        }
+        let (one, other) = (self.offset(one), self.offset(other));
+        let ranges = [one..one + self.slot_bytes, other..other + self.slot_bytes];
+        let pair = self.region_mut().get_disjoint_mut(ranges);
+        let [one, other] = pair.expect("slots do not overlap and lie in the region");
+        (one, other)
     }
 
     /// Where a slot starts within [`Pool::region`], in bytes.
@@ -293,22 +336,25 @@ impl Pool {
         &self.memory[self.base..self.base + self.slot_bytes * self.slot_count]
     }
 
-    /// All slots as one contiguous region, for codes that read some slots and write others.
+    /// All slots as one contiguous region, to be changed.
     #[inline]
     pub fn region_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.base..self.base + self.slot_bytes * self.slot_count]
     }
 
-    /// Copies the content of one slot to another, of a pool that has a region.
+    /// Copies the content of one slot to another.
     pub fn copy(&mut self, from: Slot, to: Slot) {
-        let (from, to) = (self.base + self.offset(from), self.base + self.offset(to));
-        self.memory.copy_within(from..from + self.slot_bytes, to);
+        let (from, to) = self.pair_mut(from, to);
+        to.copy_from_slice(from);
     }
 
-    /// Two slots exchange their content, without a copy, of a pool that has a region. No operation on either
-    /// may be in flight.
+    /// Two slots exchange their content, without a copy. No operation on either may be in flight.
     pub fn swap(&mut self, one: Slot, other: Slot) {
-        self.pieces.swap(one.index(), other.index());
+        if self.apart.is_empty() {
+            self.pieces.swap(one.index(), other.index());
+        } else {
+            self.apart.swap(one.index(), other.index());
+        }
     }
 }
 
@@ -378,6 +424,41 @@ mod tests {
             assert_eq!(pool.bytes(slots[4])[4095], if is_whole { 2 } else { 3 });
             let found = pool.parts_mut::<8>(all().take(1));
             assert_eq!((found.used, found.bytes, found.pieces[1].len()), (1, 4000, 0));
+        }
+    }
+
+    #[test]
+    fn slots_with_memory_of_their_own_are_copied_swapped_and_exchanged() {
+        let mut pool = Pool::in_pieces(4096, 3);
+        assert!(pool.pieces_mut().iter().all(|piece| piece.is_empty()), "nobody has taken one");
+        let slots: Vec<_> = std::iter::from_fn(|| pool.alloc()).collect();
+        assert!(slots.iter().all(|&slot| pool.bytes(slot) == [0; 4096]));
+        slots.iter().zip(1..).for_each(|(&slot, mark)| pool.bytes_mut(slot).fill(mark));
+        pool.copy(slots[1], slots[2]);
+        let address = pool.bytes(slots[0]).as_ptr();
+        pool.swap(slots[0], slots[2]);
+        assert_eq!(slots.iter().map(|&s| pool.bytes(s)[4095]).collect::<Vec<_>>(), [2, 2, 1]);
+        assert_eq!(pool.bytes(slots[2]).as_ptr(), address, "nothing was copied");
+        let mut other = Buffer::new(4096);
+        other.fill(9);
+        pool.exchange(slots[2], &mut other);
+        assert_eq!((other.as_ptr(), other[0], pool.bytes(slots[2])[0]), (address, 1, 9));
+        pool.enlarge(4);
+        let new = pool.alloc().expect("one of four");
+        assert_eq!((pool.slot_count(), pool.bytes(slots[2])[0], pool.bytes(new)[0]), (4, 9, 0));
+    }
+
+    #[test]
+    fn one_slot_is_read_and_another_changed() {
+        for mut pool in [Pool::new(4096, 2), Pool::in_pieces(4096, 2)] {
+            let (one, other) = (pool.alloc().expect("two slots"), pool.alloc().expect("two slots"));
+            pool.bytes_mut(one).fill(3);
+            for (from, to) in [(one, other), (other, one)] {
+                let (from, to) = pool.pair_mut(from, to);
+                assert_eq!((from.len(), to.len()), (4096, 4096));
+                to.iter_mut().zip(from).for_each(|(to, from)| *to += from);
+            }
+            assert_eq!((pool.bytes(one)[4095], pool.bytes(other)[4095]), (6, 3));
         }
     }
 

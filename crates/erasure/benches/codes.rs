@@ -70,13 +70,24 @@ fn operations(backend: Backend, len: usize) -> Vec<Operation> {
         let outputs: Vec<usize> = (k..k + m).map(at).collect();
         let (encoder, encoder_outputs, encoder_columns) = (code.clone(), outputs.clone(), columns.clone());
         let run = move |region: &mut [u8]| {
-            encoder.encode_in(region, len, &encoder_columns, &inputs, &encoder_outputs)
+            encoder.encode_in(
+                &mut erasure::Region::new(region, len),
+                &encoder_columns,
+                &inputs,
+                &encoder_outputs,
+            )
         };
         add(&format!("encode {kind} {k}+{m}"), k, Box::new(run));
         if (k, m) == (6, 1) || (k, m) == (6, 2) || (k, m) == (6, 3) {
             let updater = code.clone();
             let run = move |region: &mut [u8]| {
-                updater.update_in(region, len, 1, Some(at(1)), Some(at(11)), &outputs)
+                updater.update_in(
+                    &mut erasure::Region::new(region, len),
+                    1,
+                    Some(at(1)),
+                    Some(at(11)),
+                    &outputs,
+                )
             };
             add(&format!("update {kind} {k}+{m}"), 1, Box::new(run));
         }
@@ -88,7 +99,9 @@ fn operations(backend: Backend, len: usize) -> Vec<Operation> {
             let present: Vec<_> = (lost..k + m).map(|piece| (piece, at(piece))).collect();
             let wanted: Vec<_> = (0..lost).map(|piece| (piece, at(piece))).collect();
             let run = move |region: &mut [u8]| {
-                decoder.rebuild_in(region, len, &decoder_columns, &present, &wanted).unwrap();
+                decoder
+                    .rebuild_in(&mut erasure::Region::new(region, len), &decoder_columns, &present, &wanted)
+                    .unwrap();
             };
             add(&format!("rebuild {lost} of {kind} {k}+{m}"), k, Box::new(run));
         }

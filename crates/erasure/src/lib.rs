@@ -58,26 +58,17 @@ mod rebuild;
 
 pub use code::Code;
 pub use error::CodeError;
-pub use kernel::{Backend, backend_name};
+pub use kernel::{Apart, Backend, Memory, Region, backend_name};
 pub use kind::CodeKind;
 
-/// Overwrites `region[output..][..len]` with the XOR of `region[input..][..len]` over all `inputs`; zeros if
-/// there are none. Offsets are in bytes.
+/// Overwrites the piece `output` with the XOR of all `inputs`; zeros if there are none.
 ///
 /// # Panics
-/// If a piece reaches beyond the region or the output overlaps an input.
-pub fn xor_in(region: &mut [u8], len: usize, inputs: &[usize], output: usize) {
-    kernel::assert_disjoint(len, inputs.iter().copied(), &[output]);
-    let mut memory = kernel::Region::new(region, len);
+/// If a piece reaches beyond the memory or the output overlaps an input.
+pub fn xor_in(memory: &mut impl Memory, inputs: &[usize], output: usize) {
+    kernel::assert_disjoint(memory.distance(), inputs.iter().copied(), &[output]);
     let shape = kernel::Shape::plain(inputs.len(), 1);
-    kernel::combine(
-        Backend::detected_kernels(),
-        &mut memory,
-        shape,
-        |i| inputs[i],
-        |_| output,
-        |_, _| [1; 4],
-    );
+    kernel::combine(Backend::detected_kernels(), memory, shape, |i| inputs[i], |_| output, |_, _| [1; 4]);
 }
 
 /// Whether every byte is zero; true for no bytes at all.

@@ -1,29 +1,29 @@
-//! What codes do to pieces: encode, update and rebuild, on one region of memory or on slices.
+//! What codes do to pieces: encode, update and rebuild, where those lie ([`Memory`]) or on slices.
 
-use crate::kernel::{self, Memory, Region, Shape, Slices};
+use crate::kernel::{self, Memory, Shape, Slices};
 use crate::pieces::{PieceSet, RDP_WIDTH_MAX};
 use crate::{Code, CodeError, CodeKind, rdp, rebuild};
 
 impl Code {
     /// Encodes: overwrites the pieces at `outputs` (one for each parity, in order) with the parities of the
-    /// codeword whose data column `columns[i]` lies at `inputs[i]`. Every piece is `len` bytes of `region`.
+    /// codeword whose data column `columns[i]` is the piece `inputs[i]` of `memory`.
     /// Columns come in any order; those not listed are zeros. Never allocates.
     ///
     /// # Panics
-    /// If a piece reaches beyond the region, an output overlaps any other piece, a column is listed twice or
-    /// beyond `width_max`, the lists do not match, or `len` does not suit the code ([`Code::check_length`]).
+    /// If a piece reaches beyond the memory, an output overlaps any other piece, a column is listed twice or
+    /// beyond `width_max`, the lists do not match, or the pieces' length does not suit the code
+    /// ([`Code::check_length`]).
     pub fn encode_in(
         &self,
-        region: &mut [u8],
-        len: usize,
+        memory: &mut impl Memory,
         columns: &[usize],
         inputs: &[usize],
         outputs: &[usize],
     ) {
-        kernel::assert_disjoint(len, inputs.iter().copied(), outputs);
+        kernel::assert_disjoint(memory.distance(), inputs.iter().copied(), outputs);
         assert_eq!(columns.len(), inputs.len(), "each column has one input");
         assert_eq!(outputs.len(), self.parity_count(), "each parity has one output");
-        self.encode_pieces(&mut Region::new(region, len), columns, |i| inputs[i], |r| outputs[r]);
+        self.encode_pieces(memory, columns, |i| inputs[i], |r| outputs[r]);
     }
 
     /// [`Code::encode_in`] on slices: column `columns[i]` is `data[i]`.
@@ -69,22 +69,20 @@ impl Code {
     /// leaves the codeword.
     ///
     /// # Panics
-    /// If a piece reaches beyond the region, a parity overlaps any other piece, `column` is
-    /// beyond `width_max`, there are not as many offsets as parities, or `len` does not suit
+    /// If a piece reaches beyond the memory, a parity overlaps any other piece, `column` is
+    /// beyond `width_max`, there are not as many names as parities, or the pieces' length does not suit
     /// the code ([`Code::check_length`]).
     pub fn update_in(
         &self,
-        region: &mut [u8],
-        len: usize,
+        memory: &mut impl Memory,
         column: usize,
         old: Option<usize>,
         new: Option<usize>,
         parities: &[usize],
     ) {
-        kernel::assert_disjoint(len, old.into_iter().chain(new), parities);
+        kernel::assert_disjoint(memory.distance(), old.into_iter().chain(new), parities);
         assert_eq!(parities.len(), self.parity_count(), "each parity is updated");
-        let mut memory = Region::new(region, len);
-        self.update_pieces(&mut memory, column, (old, new), |r| parities[r]);
+        self.update_pieces(memory, column, (old, new), |r| parities[r]);
     }
 
     /// [`Code::update_in`] on slices.
@@ -123,37 +121,37 @@ impl Code {
     /// Rebuilds pieces of a codeword.
     ///
     /// `columns` are the data columns the codeword has; all others are zeros. `present` are the pieces at
-    /// hand and `wanted` those to be produced (data or parity), each with its number and its byte offset in
-    /// `region`; every piece is `len` bytes. Parities of low number are preferred if more are present than
+    /// hand and `wanted` those to be produced (data or parity), each with its number and its name in
+    /// `memory`. Parities of low number are preferred if more are present than
     /// needed: give all. Does not allocate unless more than 8 data columns are missing, or one of two missing
     /// pieces of more than 4 KiB is wanted without the other from row-diagonal parity.
     ///
     /// # Errors
     /// Nothing is written then. [`CodeError::TooManyLosses`] if the pieces present do not determine the
-    /// codeword, [`CodeError::Length`] if `len` does not suit the code.
+    /// codeword, [`CodeError::Length`] if the pieces' length does not suit the code.
     ///
     /// # Panics
-    /// If a piece reaches beyond the region, a wanted piece overlaps any other piece, a number is listed
+    /// If a piece reaches beyond the memory, a wanted piece overlaps any other piece, a number is listed
     /// twice or is none of the code, or a data column is present that the codeword does not have.
     pub fn rebuild_in(
         &self,
-        region: &mut [u8],
-        len: usize,
+        memory: &mut impl Memory,
         columns: &[usize],
         present: &[(usize, usize)],
         wanted: &[(usize, usize)],
     ) -> Result<(), CodeError> {
-        for (i, &(_, offset)) in wanted.iter().enumerate() {
+        let distance = memory.distance();
+        for (i, &(_, name)) in wanted.iter().enumerate() {
             // Without a branch for each piece; the reason of a panic is looked for when there is one.
             let clear = |pieces: &[(usize, usize)]| {
-                pieces.iter().fold(true, |clear, &(_, other)| clear & (offset.abs_diff(other) >= len))
+                pieces.iter().fold(true, |clear, &(_, other)| clear & (name.abs_diff(other) >= distance))
             };
             if !(clear(present) & clear(&wanted[..i])) {
                 let others = present.iter().chain(&wanted[..i]).map(|&(_, other)| other);
-                kernel::assert_disjoint(len, others, &[offset]);
+                kernel::assert_disjoint(distance, others, &[name]);
             }
         }
-        self.rebuild_pieces(&mut Region::new(region, len), columns, present, wanted)
+        self.rebuild_pieces(memory, columns, present, wanted)
     }
 
     /// [`Code::rebuild_in`] on slices: `present` and `wanted` are piece numbers with their content.

@@ -20,7 +20,7 @@ pub use landing::Landing;
 pub use remote::RemoteVolume;
 
 use crate::{VolumeError, VolumeRequest};
-use block::{Interleave, Share};
+use block::{Buffer, Interleave, Share};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
@@ -55,9 +55,6 @@ const fn buffer_bytes_beside_shards(threads: usize) -> usize {
 pub const fn buffers_bytes_beside_shards(threads: usize) -> u64 {
     (threads * buffer_bytes_beside_shards(threads)) as u64
 }
-
-/// A buffer on its way; as long as a chunk.
-pub type Buffer = Box<[u8]>;
 
 /// A request on its way to a shard of the volume. Reads and writes have a buffer for each chunk that they
 /// touch, with the bytes where they are in the chunk.

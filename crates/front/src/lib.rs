@@ -42,7 +42,7 @@ mod volume;
 
 pub use command::Command;
 pub use crossing::{
-    Answer, Ask, Bell, Buffer, ExtentsAsk, Landing, RemoteVolume, SOCKET_BUFFERS_BYTES, Shape, Size,
+    Answer, Ask, Bell, ExtentsAsk, Landing, RemoteVolume, SOCKET_BUFFERS_BYTES, Shape, Size,
     buffers_bytes_beside_shards,
 };
 pub use desk::{ConnectionId, Context, Counters, Desk};

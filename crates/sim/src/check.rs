@@ -136,7 +136,7 @@ fn rebuild(
     let columns: Vec<usize> = word.pieces[..word.data_count].iter().map(|p| p.index).collect();
     store
         .code
-        .rebuild_in(region, len, &columns, &present, &wanted)
+        .rebuild_in(&mut erasure::Region::new(region, len), &columns, &present, &wanted)
         .map_err(|e| violation!("{name:?}: pieces {wanted:?} cannot be rebuilt: {e}"))?;
     for (i, part) in parts.iter().enumerate().filter(|&(i, _)| bad[i]) {
         let rebuilt = &region[i * len..(i + 1) * len];

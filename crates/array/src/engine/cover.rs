@@ -17,6 +17,7 @@ use super::{Purpose, Tag};
 use crate::plan::{Codeword, Piece, Plan, PlanRead, Word};
 use block::slab::Key;
 use block::{DevIndex, IoFault, OpKind, Slot};
+use erasure::Apart;
 use std::ops::Range;
 
 /// Who wants the chunk.
@@ -322,14 +323,17 @@ impl Core {
             .parts
             .iter()
             .filter_map(|part| match part.state {
-                PartState::Good(slot) => {
-                    Some((cover.word.pieces[part.pieces.start].index, self.pool.offset(slot)))
-                }
+                PartState::Good(slot) => Some((cover.word.pieces[part.pieces.start].index, slot.index())),
                 PartState::Untried | PartState::Reading { .. } | PartState::Bad => None,
             })
             .collect();
-        let wanted = [(target.index, self.pool.offset(out))];
-        let rebuilt = self.store.code.rebuild_in(self.pool.region_mut(), len, &columns, &present, &wanted);
+        let wanted = [(target.index, out.index())];
+        let rebuilt = self.store.code.rebuild_in(
+            &mut Apart::new(self.pool.pieces_mut(), len),
+            &columns,
+            &present,
+            &wanted,
+        );
         let meaningless = self.options.content == Content::Meaningless;
         let good = rebuilt.is_ok()
             && (meaningless || crate::checksum::chunk_checksum(self.pool.bytes(out)) == target.crc);

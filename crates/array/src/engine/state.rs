@@ -42,7 +42,7 @@ impl Core {
             classes.use_policies(policies);
         }
         let slot_count = options.slot_count(&parts.store.config, parts.scheme.class_count());
-        let mut pool = Pool::new(parts.store.config.geometry.chunk_bytes(), slot_count);
+        let mut pool = Pool::in_pieces(parts.store.config.geometry.chunk_bytes(), slot_count);
         let copies = parts.store.config.geometry.parity_count() + 1;
         let (members, main_count) = (parts.health.members().len(), parts.store.main_count());
         let mut set_aside = SetAside::new(FRAMES_SET_ASIDE * copies + 2 * members, &mut pool);

@@ -1,5 +1,6 @@
 //! From pending chunk writes to running jobs.
 
+use super::compute::fill;
 use super::job::Job;
 use super::lock::{Mode, Pending};
 use super::{Core, Engine, EngineError, JOBS_MAX, JobOwner, Work};
@@ -429,11 +430,7 @@ impl Core {
 
     /// Copies what a partial write leaves of its chunk from `base`.
     fn fill_around(&mut self, write: &ChunkWrite, base: block::Slot) {
-        let (region, chunk) = (self.pool.offset(base), self.pool.slot_bytes());
-        let target = self.pool.offset(write.slot);
-        let bytes = self.pool.region_mut();
-        bytes.copy_within(region..region + write.from as usize, target);
-        bytes.copy_within(region + write.to as usize..region + chunk, target + write.to as usize);
+        fill(&mut self.pool, Some(base), write.slot, write.from as usize, write.to as usize);
     }
 
     /// Gives back the locks of writes that found no space and queues them again, in order.

@@ -526,7 +526,11 @@ impl Replay<'_> {
         }
         let columns: Vec<usize> = pieces[..data_count].iter().map(|piece| piece.index).collect();
         if present.len() < data_count
-            || self.store.code.rebuild_in(&mut region, len, &columns, &present, &wanted).is_err()
+            || self
+                .store
+                .code
+                .rebuild_in(&mut erasure::Region::new(&mut region, len), &columns, &present, &wanted)
+                .is_err()
         {
             return false;
         }

@@ -1,5 +1,6 @@
-//! Where the pieces of a job lie: in one region, or in slices of their own.
+//! Where the pieces of a job lie: in one region, each for itself, or in slices of their own.
 
+use block::Buffer;
 use std::marker::PhantomData;
 
 /// Turns the names of pieces into pointers.
@@ -7,7 +8,10 @@ use std::marker::PhantomData;
 /// # Safety
 /// While the value lives, a pointer from [`Memory::source`] is readable, and one from [`Memory::target`]
 /// readable and writable, for [`Memory::len`] bytes.
-pub(crate) unsafe trait Memory {
+#[expect(clippy::len_without_is_empty, reason = "pieces without a byte are no special case")]
+pub unsafe trait Memory {
+    /// Names that differ by less are of pieces that overlap.
+    fn distance(&self) -> usize;
     /// Bytes in every piece.
     fn len(&self) -> usize;
     /// The piece `name`, to be read.
@@ -17,7 +21,7 @@ pub(crate) unsafe trait Memory {
 }
 
 /// Pieces of one region, named by byte offset.
-pub(crate) struct Region<'a> {
+pub struct Region<'a> {
     base: *mut u8,
     size: usize,
     len: usize,
@@ -26,7 +30,7 @@ pub(crate) struct Region<'a> {
 
 impl<'a> Region<'a> {
     /// Pieces of `len` bytes in `region`.
-    pub(crate) fn new(region: &'a mut [u8], len: usize) -> Self {
+    pub fn new(region: &'a mut [u8], len: usize) -> Self {
         Self { base: region.as_mut_ptr(), size: region.len(), len, lifetime: PhantomData }
     }
 
@@ -47,6 +51,10 @@ impl<'a> Region<'a> {
 
 // SAFETY: `at` checks each piece against the region, which is borrowed mutably for the lifetime of the value.
 unsafe impl Memory for Region<'_> {
+    fn distance(&self) -> usize {
+        self.len
+    }
+
     fn len(&self) -> usize {
         self.len
     }
@@ -57,6 +65,46 @@ unsafe impl Memory for Region<'_> {
 
     fn target(&mut self, name: usize) -> *mut u8 {
         self.at(name)
+    }
+}
+
+/// Pieces that have memory of their own, named by their position among all that there are.
+pub struct Apart<'a> {
+    pieces: &'a mut [Buffer],
+    len: usize,
+}
+
+impl<'a> Apart<'a> {
+    /// Pieces of `len` bytes; those of another length are not to be named.
+    pub fn new(pieces: &'a mut [Buffer], len: usize) -> Self {
+        Self { pieces, len }
+    }
+
+    fn check(&self, name: usize) {
+        let found = self.pieces[name].len();
+        assert_eq!(found, self.len, "the bytes of piece {name}");
+    }
+}
+
+// SAFETY: `check` compares the length of each piece that is named; all are borrowed mutably for the lifetime
+// of the value, and the memory of a buffer neither moves nor changes its length.
+unsafe impl Memory for Apart<'_> {
+    fn distance(&self) -> usize {
+        1
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn source(&self, name: usize) -> *const u8 {
+        self.check(name);
+        self.pieces[name].as_ptr()
+    }
+
+    fn target(&mut self, name: usize) -> *mut u8 {
+        self.check(name);
+        self.pieces[name].as_mut_ptr()
     }
 }
 
@@ -81,6 +129,10 @@ impl<'a, 'b> Slices<'a, 'b> {
 
 // SAFETY: `new` checked that every slice has `len` bytes; the borrows last as long as the value.
 unsafe impl Memory for Slices<'_, '_> {
+    fn distance(&self) -> usize {
+        1
+    }
+
     fn len(&self) -> usize {
         self.len
     }
@@ -94,14 +146,14 @@ unsafe impl Memory for Slices<'_, '_> {
     }
 }
 
-/// Panics if an output overlaps an input or another output; all are byte offsets of pieces of `len` bytes.
-pub(crate) fn assert_disjoint(len: usize, inputs: impl Iterator<Item = usize>, outputs: &[usize]) {
+/// Panics if an output overlaps an input or another output: their names differ by less than `distance`.
+pub(crate) fn assert_disjoint(distance: usize, inputs: impl Iterator<Item = usize>, outputs: &[usize]) {
     for (i, &output) in outputs.iter().enumerate() {
-        let clear = outputs[..i].iter().all(|&other| output.abs_diff(other) >= len);
-        assert!(clear, "the output at offset {output} overlaps another output");
+        let clear = outputs[..i].iter().all(|&other| output.abs_diff(other) >= distance);
+        assert!(clear, "the output at {output} overlaps another output");
     }
     for input in inputs {
-        let clear = outputs.iter().all(|&output| output.abs_diff(input) >= len);
-        assert!(clear, "the input at offset {input} overlaps an output");
+        let clear = outputs.iter().all(|&output| output.abs_diff(input) >= distance);
+        assert!(clear, "the input at {input} overlaps an output");
     }
 }

@@ -15,7 +15,8 @@ pub(crate) mod walk;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub(crate) use memory::{Memory, Region, Slices, assert_disjoint};
+pub use memory::{Apart, Memory, Region};
+pub(crate) use memory::{Slices, assert_disjoint};
 
 use std::fmt;
 use std::mem::MaybeUninit;

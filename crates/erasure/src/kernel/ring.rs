@@ -175,6 +175,10 @@ impl<'a, M: Memory> WithSpare<'a, M> {
 
 // SAFETY: `new` checked the length of the spare piece; the others are those of the memory.
 unsafe impl<M: Memory> Memory for WithSpare<'_, M> {
+    fn distance(&self) -> usize {
+        self.memory.distance()
+    }
+
     fn len(&self) -> usize {
         self.memory.len()
     }

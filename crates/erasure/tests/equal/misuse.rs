@@ -46,81 +46,106 @@ fn errors_say_what_was_found_and_what_was_expected() {
 #[test]
 #[should_panic(expected = "reaches beyond the region")]
 fn input_beyond_the_region() {
-    code().encode_in(&mut [0; 40], 8, &[0], &[33], &[0, 8]);
+    code().encode_in(&mut erasure::Region::new(&mut [0; 40], 8), &[0], &[33], &[0, 8]);
+}
+
+#[test]
+#[should_panic(expected = "the bytes of piece 1")]
+fn piece_that_is_shorter_than_the_others() {
+    let mut pieces = [8, 7, 8].map(block::Buffer::new);
+    code().encode_in(&mut erasure::Apart::new(&mut pieces, 8), &[0], &[0], &[2, 1]);
+}
+
+#[test]
+#[should_panic(expected = "overlaps an output")]
+fn output_that_is_an_input() {
+    let mut pieces = [8, 8].map(block::Buffer::new);
+    code().encode_in(&mut erasure::Apart::new(&mut pieces, 8), &[0], &[0], &[1, 0]);
 }
 
 #[test]
 #[should_panic(expected = "reaches beyond the region")]
 fn output_offset_that_overflows() {
-    code().encode_in(&mut [0; 40], 8, &[0], &[0], &[8, usize::MAX - 3]);
+    code().encode_in(&mut erasure::Region::new(&mut [0; 40], 8), &[0], &[0], &[8, usize::MAX - 3]);
 }
 
 #[test]
 #[should_panic(expected = "reaches beyond the region")]
 fn rebuild_beyond_the_region() {
     let present = [(0, 0), (1, 8), (2, 16), (4, 24)];
-    code().rebuild_in(&mut [0; 40], 8, &[0, 1, 2, 3], &present, &[(3, 33)]).unwrap();
+    code()
+        .rebuild_in(&mut erasure::Region::new(&mut [0; 40], 8), &[0, 1, 2, 3], &present, &[(3, 33)])
+        .unwrap();
 }
 
 #[test]
 #[should_panic(expected = "overlaps an output")]
 fn output_over_an_input() {
-    code().encode_in(&mut [0; 40], 8, &[0], &[0], &[7, 16]);
+    code().encode_in(&mut erasure::Region::new(&mut [0; 40], 8), &[0], &[0], &[7, 16]);
 }
 
 #[test]
 #[should_panic(expected = "overlaps another output")]
 fn output_over_an_output() {
-    code().encode_in(&mut [0; 40], 8, &[0], &[0], &[8, 15]);
+    code().encode_in(&mut erasure::Region::new(&mut [0; 40], 8), &[0], &[0], &[8, 15]);
 }
 
 #[test]
 #[should_panic(expected = "overlaps an output")]
 fn parity_over_the_new_data() {
-    code().update_in(&mut [0; 40], 8, 0, None, Some(8), &[8, 16]);
+    code().update_in(&mut erasure::Region::new(&mut [0; 40], 8), 0, None, Some(8), &[8, 16]);
 }
 
 #[test]
 #[should_panic(expected = "overlaps an output")]
 fn rebuilt_piece_over_a_present_one() {
     let present = [(0, 0), (1, 8), (2, 16), (4, 24)];
-    code().rebuild_in(&mut [0; 40], 8, &[0, 1, 2, 3], &present, &[(3, 31)]).unwrap();
+    code()
+        .rebuild_in(&mut erasure::Region::new(&mut [0; 40], 8), &[0, 1, 2, 3], &present, &[(3, 31)])
+        .unwrap();
 }
 
 #[test]
 #[should_panic(expected = "listed twice")]
 fn column_listed_twice() {
-    code().encode_in(&mut [0; 40], 8, &[1, 1], &[0, 8], &[16, 24]);
+    code().encode_in(&mut erasure::Region::new(&mut [0; 40], 8), &[1, 1], &[0, 8], &[16, 24]);
 }
 
 #[test]
 #[should_panic(expected = "data column 4 of a code with 4 columns")]
 fn column_beyond_the_width() {
-    code().update_in(&mut [0; 40], 8, 4, Some(0), None, &[16, 24]);
+    code().update_in(&mut erasure::Region::new(&mut [0; 40], 8), 4, Some(0), None, &[16, 24]);
 }
 
 #[test]
 #[should_panic(expected = "each parity has one output")]
 fn parity_without_an_output() {
-    code().encode_in(&mut [0; 40], 8, &[1], &[0], &[16]);
+    code().encode_in(&mut erasure::Region::new(&mut [0; 40], 8), &[1], &[0], &[16]);
 }
 
 #[test]
 #[should_panic(expected = "each column has one input")]
 fn column_without_an_input() {
-    code().encode_in(&mut [0; 40], 8, &[1, 2], &[0], &[16, 24]);
+    code().encode_in(&mut erasure::Region::new(&mut [0; 40], 8), &[1, 2], &[0], &[16, 24]);
 }
 
 #[test]
 #[should_panic(expected = "present but not of the codeword")]
 fn piece_of_a_column_that_the_codeword_does_not_have() {
-    code().rebuild_in(&mut [0; 40], 8, &[0, 1], &[(0, 0), (2, 8), (4, 16)], &[(1, 24)]).unwrap();
+    code()
+        .rebuild_in(
+            &mut erasure::Region::new(&mut [0; 40], 8),
+            &[0, 1],
+            &[(0, 0), (2, 8), (4, 16)],
+            &[(1, 24)],
+        )
+        .unwrap();
 }
 
 #[test]
 #[should_panic(expected = "none of the code's")]
 fn wanted_piece_beyond_the_code() {
-    code().rebuild_in(&mut [0; 40], 8, &[0], &[(0, 0)], &[(6, 8)]).unwrap();
+    code().rebuild_in(&mut erasure::Region::new(&mut [0; 40], 8), &[0], &[(0, 0)], &[(6, 8)]).unwrap();
 }
 
 #[test]

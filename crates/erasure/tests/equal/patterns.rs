@@ -82,12 +82,12 @@ fn one_loss_too_many_is_refused_and_nothing_is_written() {
     let before = region.clone();
     let columns = [0, 1, 2, 3, 4, 5];
     let present: Vec<_> = [1, 3, 4, 5, 7].map(|piece| (piece, piece * 64)).to_vec();
-    let result = code.rebuild_in(&mut region, 64, &columns, &present, &[(0, 0)]);
+    let result = code.rebuild_in(&mut erasure::Region::new(&mut region, 64), &columns, &present, &[(0, 0)]);
     assert_eq!(result, Err(CodeError::TooManyLosses { lost: 3, tolerated: 2 }));
     assert_eq!(region, before);
     // The same pieces do for a codeword that never had column 2.
     let columns = [0, 1, 3, 4, 5];
-    code.rebuild_in(&mut region, 64, &columns, &present, &[(0, 0)]).unwrap();
+    code.rebuild_in(&mut erasure::Region::new(&mut region, 64), &columns, &present, &[(0, 0)]).unwrap();
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn columns_that_the_codeword_does_not_have_are_zeros() {
             layout.check_rebuild(&lost, &[1, 3, 4]);
         }
         let mut parities = vec![0xAA; 2 * 100];
-        code.encode_in(&mut parities, 100, &[], &[], &[0, 100]);
+        code.encode_in(&mut erasure::Region::new(&mut parities, 100), &[], &[], &[0, 100]);
         assert!(erasure::is_zero(&parities), "{}", code.backend());
     }
 }
@@ -118,13 +118,13 @@ fn any_length_and_alignment_equals_the_golden_version() {
             let columns: Vec<_> = (0..9).collect();
             let mut expected = bytes(len as u64, shift + 14 * (len + 1));
             let mut found = expected.clone();
-            golden.encode_in(&mut expected, len, &columns, &inputs, &outputs);
-            code.encode_in(&mut found, len, &columns, &inputs, &outputs);
+            golden.encode_in(&mut erasure::Region::new(&mut expected, len), &columns, &inputs, &outputs);
+            code.encode_in(&mut erasure::Region::new(&mut found, len), &columns, &inputs, &outputs);
             assert!(found == expected, "encode, {backend}, {len} bytes");
             for change in [(Some(0), Some(1)), (None, Some(2)), (Some(3), None), (None, None)] {
                 let (old, new) = (change.0.map(layout_of), change.1.map(layout_of));
-                golden.update_in(&mut expected, len, 4, old, new, &outputs);
-                code.update_in(&mut found, len, 4, old, new, &outputs);
+                golden.update_in(&mut erasure::Region::new(&mut expected, len), 4, old, new, &outputs);
+                code.update_in(&mut erasure::Region::new(&mut found, len), 4, old, new, &outputs);
                 assert!(found == expected, "update of {change:?}, {backend}, {len} bytes");
             }
         }

@@ -140,7 +140,7 @@ proptest! {
         let mut parities = vec![0; parity_count * len];
         code.encode(&data.chunks(len).collect::<Vec<_>>(), &mut parities.chunks_mut(len).collect::<Vec<_>>());
         let offsets: Vec<_> = (0..count).map(|piece| piece * len).collect();
-        code.encode_in(&mut region, len, &every_column(width), &offsets[..width], &offsets[width..]);
+        code.encode_in(&mut erasure::Region::new(&mut region, len), &every_column(width), &offsets[..width], &offsets[width..]);
         prop_assert_eq!(&region[width * len..], &parities[..]);
         let lost = choose(seed, count, parity_count);
         let present: Vec<_> = region
@@ -162,7 +162,7 @@ proptest! {
         let expected: Vec<u8> =
             (0..len).map(|i| (0..count).fold(0, |sum, piece| sum ^ region[piece * len + i])).collect();
         let inputs: Vec<_> = (0..count).map(|piece| piece * len).collect();
-        erasure::xor_in(&mut region, len, &inputs, count * len);
+        erasure::xor_in(&mut erasure::Region::new(&mut region, len), &inputs, count * len);
         prop_assert_eq!(&region[count * len..], &expected[..]);
     }
 

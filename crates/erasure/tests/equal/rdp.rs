@@ -205,7 +205,10 @@ fn what_does_not_suit_is_refused() {
     assert_eq!(error.to_string(), "rdp code on pieces of 528 bytes: expected a multiple of 256 bytes");
     let mut region = vec![7; 4 * 528];
     let present = [(0, 0), (17, 528)];
-    assert_eq!(code.rebuild_in(&mut region, 528, &[0, 1], &present, &[(1, 1056)]), Err(error));
+    assert_eq!(
+        code.rebuild_in(&mut erasure::Region::new(&mut region, 528), &[0, 1], &present, &[(1, 1056)]),
+        Err(error)
+    );
     assert_eq!(region, vec![7; 4 * 528]);
 }
 
@@ -217,7 +220,12 @@ fn one_loss_too_many_is_refused_and_nothing_is_written() {
         let present: Vec<_> =
             (0..6).filter(|piece| !lost.contains(piece)).map(|piece| (piece, piece * 16)).collect();
         let mut after = region.clone();
-        let result = code.rebuild_in(&mut after, 16, &[0, 1, 2, 3], &present, &[(lost[0], 96)]);
+        let result = code.rebuild_in(
+            &mut erasure::Region::new(&mut after, 16),
+            &[0, 1, 2, 3],
+            &present,
+            &[(lost[0], 96)],
+        );
         assert_eq!(result, Err(CodeError::TooManyLosses { lost: 3, tolerated: 2 }));
         assert_eq!(after, region);
     }

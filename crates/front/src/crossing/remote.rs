@@ -1,11 +1,11 @@
 //! The side of the sockets.
 
 use super::lane::Lane;
-use super::{Answer, Ask, BUFFER_BYTES, Bell, Buffer, Landing, Shape, Size, buffer_bytes_beside_shards};
+use super::{Answer, Ask, BUFFER_BYTES, Bell, Landing, Shape, Size, buffer_bytes_beside_shards};
 use crate::extents::weave_extents;
 use crate::{Done, Volume, VolumeError, VolumeRequest};
 use block::slab::{Key, Slab};
-use block::{Fan, Interleave, Place, Pool, Share, Slot};
+use block::{Buffer, Fan, Interleave, Place, Pool, Share, Slot};
 use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

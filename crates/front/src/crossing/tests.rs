@@ -186,7 +186,9 @@ fn what_crosses_is_whole_and_comes_back() {
             }
         });
         for tag in 0..COUNT {
-            let buffers = vec![vec![tag; 16].into_boxed_slice()];
+            let mut buffer = Buffer::new(16);
+            buffer.fill(tag);
+            let buffers = vec![buffer];
             lane.push(Ask { tag: tag.into(), shard: 0, request: VolumeRequest::Flush, buffers });
         }
         let mut found = 0;

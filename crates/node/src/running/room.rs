@@ -1,14 +1,14 @@
 //! The shards that one thread runs, and what the threads of sockets ask of them.
 //!
-//! Each shard has buffers of its own, so what clients send and get is copied between those and the ones that
-//! travel; a shard that stands still keeps only its own requests waiting.
+//! Each shard has buffers of its own. What clients send and get changes places with what is in those, without
+//! a copy; a shard that stands still keeps only its own requests waiting.
 
 use crate::driver::Devices;
 use crate::error::Error;
 use crate::volume::ServedShard;
 use block::slab::{Key, Slab};
-use block::{DeviceSet, Share, Slot};
-use front::{Answer, Ask, Bell, Buffer, Done, Landing, Volume as _, VolumeRequest};
+use block::{Buffer, DeviceSet, Share, Slot};
+use front::{Answer, Ask, Bell, Done, Landing, Volume as _, VolumeRequest};
 use rustix::event::{Timespec, epoll};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -160,8 +160,8 @@ impl<D: DeviceSet> Room<D> {
         let request = transfer.request.take().expect("it was not handed over yet");
         if !transfer.reads {
             let pool = shard.engine().pool();
-            for (buffer, &inner) in transfer.buffers.iter().zip(&transfer.inner) {
-                pool.bytes_mut(inner).copy_from_slice(buffer);
+            for (buffer, &inner) in transfer.buffers.iter_mut().zip(&transfer.inner) {
+                pool.exchange(inner, buffer);
             }
         }
         shard.start(key.index().into(), request, &transfer.inner);
@@ -187,7 +187,7 @@ impl<D: DeviceSet> Room<D> {
         let pool = self.shards[seat].engine().pool();
         if transfer.reads && result.is_ok() {
             for (buffer, &inner) in transfer.buffers.iter_mut().zip(&transfer.inner) {
-                buffer.copy_from_slice(pool.bytes(inner));
+                pool.exchange(inner, buffer);
             }
         }
         transfer.inner.drain(..).for_each(|inner| pool.free(inner));

@@ -226,7 +226,12 @@ impl Redo<'_> {
         let present = select(&[Column::InPlace, Column::Copied]);
         let wanted = select(&[Column::Missing]);
         let len = self.store.config.geometry.chunk_bytes();
-        if self.store.code.rebuild_in(&mut self.region, len, &data, &present, &wanted).is_err() {
+        if self
+            .store
+            .code
+            .rebuild_in(&mut erasure::Region::new(&mut self.region, len), &data, &present, &wanted)
+            .is_err()
+        {
             return false;
         }
         for piece in pieces.iter() {

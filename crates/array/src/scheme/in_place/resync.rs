@@ -124,13 +124,17 @@ impl Window<'_> {
         let (present, wanted) = (pick(0..n, false), pick(0..k, true));
         if !wanted.is_empty()
             && (!self.computes
-                || self.store.code.rebuild_in(&mut self.region, len, &data, &present, &wanted).is_err())
+                || self
+                    .store
+                    .code
+                    .rebuild_in(&mut erasure::Region::new(&mut self.region, len), &data, &present, &wanted)
+                    .is_err())
         {
             return self.give_up(index, &places);
         }
         let inputs: Vec<usize> = places[..k].iter().map(|place| place * len).collect();
         let outputs: Vec<usize> = (0..n - k).map(|row| (n * self.width + row) * len).collect();
-        self.store.code.encode_in(&mut self.region, len, &data, &inputs, &outputs);
+        self.store.code.encode_in(&mut erasure::Region::new(&mut self.region, len), &data, &inputs, &outputs);
         for column in 0..n {
             let found = places[column] * len;
             let right = if column < k { found } else { outputs[column - k] };

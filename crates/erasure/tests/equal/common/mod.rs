@@ -1,5 +1,6 @@
 //! What the tests of the codes share.
 
+use block::Buffer;
 use erasure::{Backend, Code, CodeKind};
 
 /// The back ends that this CPU has.
@@ -55,8 +56,24 @@ impl Layout {
         }
         let inputs: Vec<_> = columns.iter().map(|column| column * len).collect();
         let outputs: Vec<_> = (width..count).map(|piece| piece * len).collect();
-        code.encode_in(&mut region, len, columns, &inputs, &outputs);
+        code.encode_in(&mut erasure::Region::new(&mut region, len), columns, &inputs, &outputs);
         Self { code: code.clone(), columns: columns.to_vec(), len, region }
+    }
+
+    /// What is rebuilt where each piece has memory of its own; the pieces as they are in a region.
+    fn rebuild_apart(&self, present: &[(usize, usize)], wanted: &[(usize, usize)]) -> Vec<u8> {
+        let len = self.len;
+        let mut buffers: Vec<Buffer> = (0..present.len() + wanted.len()).map(|_| Buffer::new(len)).collect();
+        for (buffer, &(_, from)) in buffers.iter_mut().zip(present) {
+            buffer.copy_from_slice(&self.region[from..from + len]);
+        }
+        let named = |from: usize, pieces: &[(usize, usize)]| -> Vec<(usize, usize)> {
+            pieces.iter().zip(from..).map(|(&(piece, _), name)| (piece, name)).collect()
+        };
+        let (sources, targets) = (named(0, present), named(present.len(), wanted));
+        let memory = &mut erasure::Apart::new(&mut buffers, len);
+        self.code.rebuild_in(memory, &self.columns, &sources, &targets).unwrap();
+        buffers[present.len()..].iter().flat_map(|buffer| buffer.iter().copied()).collect()
     }
 
     /// Rebuilds the pieces `wanted` after the loss of the pieces `lost` and compares them.
@@ -76,7 +93,11 @@ impl Layout {
             .collect();
         let places: Vec<_> =
             wanted.iter().enumerate().map(|(i, &piece)| (piece, produced_from + i * len)).collect();
-        self.code.rebuild_in(&mut region, len, &self.columns, &present, &places).unwrap();
+        self.code
+            .rebuild_in(&mut erasure::Region::new(&mut region, len), &self.columns, &present, &places)
+            .unwrap();
+        let apart = self.rebuild_apart(&present, &places);
+        assert!(apart == region[produced_from..], "the same where each piece has memory of its own");
         for &(piece, place) in &places {
             assert!(
                 region[place..][..len] == self.region[piece * len..][..len],
