@@ -105,7 +105,8 @@ impl Rig {
                 std::thread::yield_now();
             }
             assert_eq!(done[0].result, Ok(()));
-            assert!(plant.pool().bytes(slot).iter().all(|&byte| byte == unit + 1), "unit {unit}");
+            let is_there = plant.pool().bytes(slot).iter().all(|&byte| byte == unit + 1);
+            assert!(write || is_there, "unit {unit}");
             plant.pool().free(slot);
         }
         plant.stop().unwrap();

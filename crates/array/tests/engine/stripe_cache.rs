@@ -225,8 +225,8 @@ fn what_the_cache_has_is_compared_with_its_checksum_and_read_if_it_differs() {
         put(&mut array, stripe * k * CHUNK as usize, &vec![7; k * CHUNK as usize]);
     }
     // Behind the chunk of zeros lie the buffers of the cache.
-    let buffers = CHUNK as usize..CHUNK as usize * (1 + 8 * (k + m));
-    array.engine().pool().region_mut()[buffers].fill(0xee);
+    let buffers = &mut array.engine().pool().pieces_mut()[1..1 + 8 * (k + m)];
+    buffers.iter_mut().for_each(|buffer| buffer.fill(0xee));
     for stripe in 0..8 {
         put(&mut array, stripe * k * CHUNK as usize + 512, &[0xab; 1024]);
     }
