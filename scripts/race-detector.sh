@@ -15,6 +15,8 @@ cargo +nightly miri --version >/dev/null ||
   { echo "race-detector.sh: no Miri: rustup component add miri --toolchain nightly" >&2; exit 1; }
 MIRIFLAGS="-Zmiri-many-seeds=0..32 -Zmiri-disable-isolation" \
   cargo +nightly miri test -q -p elastripe-front --lib what_crosses_is_whole_and_comes_back
+# What codes do with pieces that each have memory of their own, as the array's buffers have: their pointers.
+cargo +nightly miri test -q -p elastripe-erasure --test equal apart
 
 export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer"
 export TSAN_OPTIONS="halt_on_error=1 exitcode=66"

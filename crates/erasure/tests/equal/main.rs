@@ -2,6 +2,7 @@
 //! of its own would cost a link.
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
+mod apart;
 mod common;
 mod golden;
 mod misuse;
