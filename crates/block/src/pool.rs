@@ -2,15 +2,15 @@
 //!
 //! All payload lives here: front ends fill slots, the core names them in actions, drivers hand them to
 //! devices. The memory does not move while anything is in flight, so a driver may keep a slot's address
-//! meanwhile. Which piece of it a slot names changes only where two slots exchange their content
-//! ([`Pool::swap`]). Slots are 4096-byte aligned as O_DIRECT wants.
+//! meanwhile. Which piece of it a slot names changes only where slots exchange their content
+//! ([`Pool::swap`], [`Pool::exchange`]). Slots of a region are 4096-byte aligned as O_DIRECT wants.
 //!
 //! A pool whose memory no driver knows can have a [`Buffer`] for each slot ([`Pool::in_pieces`]); this
 //! goes to another thread and comes back, or changes places with that of another pool
 //! ([`Pool::exchange`]), without a copy. An engine's is such a pool.
 //!
 //! A program that makes thousands of pools, as the simulator does, can have a thread keep the memory of those
-//! that are gone for those that come ([`keep_pool_memory`]).
+//! that are gone for those that come ([`keep_pool_memory`]), if they have a region.
 
 use crate::buffer::Buffer;
 use std::cell::RefCell;
@@ -21,7 +21,8 @@ use std::ops::Range;
 pub struct Slot(u32);
 
 impl Slot {
-    /// For indexing tables by slot; where its content lies, [`Pool::offset`] says.
+    /// For indexing tables by slot, and [`Pool::pieces_mut`]; where its content lies in a region,
+    /// [`Pool::offset`] says.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -29,8 +30,8 @@ impl Slot {
 
 const ALIGN_BYTES: usize = 4096;
 
-/// Pieces of memory that a thread keeps: an array of four shards has one for each engine, and two for a
-/// start.
+/// Pieces of memory that a thread keeps, of pools that have a region: an array of four shards has two for
+/// each start.
 const KEPT_MAX: usize = 8;
 
 thread_local! {
@@ -118,6 +119,7 @@ impl Pool {
     /// The same with memory of its own for each slot, from when it is first taken on, which is not aligned to
     /// pages. It has no [`Pool::region`].
     pub fn in_pieces(slot_bytes: usize, slot_count: usize) -> Self {
+        assert!(slot_bytes > 0 && slot_count > 0, "a pool has slots, and they have memory");
         let mut pool = Self::without_memory(slot_bytes, slot_count);
         pool.apart.resize_with(slot_count, Buffer::default);
         pool
@@ -147,7 +149,7 @@ impl Pool {
         piece
     }
 
-    /// Memory that was lent comes back, to this slot.
+    /// Memory that was lent comes back, to this slot; it may be other memory, as long.
     pub fn give_back(&mut self, slot: Slot, piece: Buffer) {
         assert_eq!(piece.len(), self.slot_bytes, "it is a slot's");
         debug_assert!(self.apart[slot.index()].is_empty(), "it was lent");
@@ -254,6 +256,9 @@ impl Pool {
     }
 
     /// Where a slot starts within [`Pool::region`], in bytes.
+    ///
+    /// # Panics
+    /// Of a pool in pieces, as that has no region.
     #[inline]
     pub fn offset(&self, slot: Slot) -> usize {
         self.pieces[slot.index()] as usize * self.slot_bytes
@@ -332,6 +337,9 @@ impl Pool {
     }
 
     /// All slots as one contiguous, 4096-aligned region of `slot_count * slot_bytes` bytes.
+    ///
+    /// # Panics
+    /// Of a pool in pieces, as [`Pool::region_mut`] does.
     pub fn region(&self) -> &[u8] {
         &self.memory[self.base..self.base + self.slot_bytes * self.slot_count]
     }

@@ -136,7 +136,7 @@ impl UringSet {
         Self::with_buffers(members, Buffers::own(slot_bytes, depth as usize), options)
     }
 
-    /// Starts a ring that transfers straight from and to `pool`.
+    /// Starts a ring that transfers straight from and to `pool`, which has a region ([`Pool::new`]).
     ///
     /// # Safety
     /// - `pool` must not be dropped, enlarged, nor replaced through a `&mut` (its memory freed), before the

@@ -75,7 +75,8 @@ pub struct Answer {
     pub tag: u64,
     /// How it ended.
     pub result: Result<(), VolumeError>,
-    /// What was read; the buffers of the [`Ask`] in any case.
+    /// What was read; in any case as many buffers, as long, as the [`Ask`] had. What is in others than those
+    /// that were read is nobody's business: it may be another client's.
     pub buffers: Vec<Buffer>,
 }
 

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 ///
 /// # Safety
 /// While the value lives, a pointer from [`Memory::source`] is readable, and one from [`Memory::target`]
-/// readable and writable, for [`Memory::len`] bytes.
+/// readable and writable, for [`Memory::len`] bytes, which is the same all the time.
 #[expect(clippy::len_without_is_empty, reason = "pieces without a byte are no special case")]
 pub unsafe trait Memory {
     /// Names that differ by less are of pieces that overlap.

@@ -227,8 +227,8 @@ pub(crate) fn combine<M: Memory>(
             let mode = if first_source == 0 { Mode::Overwrite } else { Mode::Add };
             let complete = first_target == 0 && first_source + term_count == shape.sources;
             let folded = if complete { shape.folded } else { 0 };
-            // JUSTIFICATION: kernels use vector instructions on pieces of one region, some read
-            // and some written.
+            // JUSTIFICATION: kernels use vector instructions on pieces some of which are read and
+            // some written.
             // SAFETY: `Memory` promises `len` readable bytes behind each source and `len` readable and
             // writable ones behind each target; `Kernels` are only handed out if the CPU can run them.
             unsafe { (kernels.sum)(terms, targets, len, mode, folded) };
