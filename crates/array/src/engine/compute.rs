@@ -17,7 +17,6 @@ pub(super) struct Computer {
 impl Computer {
     /// Decodes what a plan could not read.
     pub(super) fn decode(&mut self, plan: &Plan, pool: &mut Pool, code: &Code) {
-        let len = pool.slot_bytes();
         for Decoding { columns, indices, slots, wanted } in &plan.decodings {
             let pieces = plan.columns[indices.clone()].iter().zip(&plan.slots[slots.clone()]);
             self.present.clear();
@@ -26,14 +25,13 @@ impl Computer {
             let missing = &plan.missing[wanted.clone()];
             self.wanted.extend(missing.iter().map(|read| (read.index, read.slot.index())));
             let columns = &plan.columns[columns.clone()];
-            code.rebuild_in(&mut Apart::new(pool.pieces_mut(), len), columns, &self.present, &self.wanted)
+            code.rebuild_in(&mut memory_of(pool), columns, &self.present, &self.wanted)
                 .expect("as much is read as the code word has data");
         }
     }
 
     /// Carries out all computations of a plan, in order.
     pub(super) fn run(&mut self, plan: &Plan, pool: &mut Pool, code: &Code) {
-        let len = pool.slot_bytes();
         for compute in &plan.computes {
             match compute {
                 Compute::Fill { old, new, from, to } => fill(pool, *old, *new, *from as usize, *to as usize),
@@ -41,39 +39,35 @@ impl Computer {
                     names(&plan.slots[inputs.clone()], &mut self.inputs);
                     names(&plan.slots[outputs.clone()], &mut self.outputs);
                     let columns = &plan.columns[columns.clone()];
-                    code.encode_in(
-                        &mut Apart::new(pool.pieces_mut(), len),
-                        columns,
-                        &self.inputs,
-                        &self.outputs,
-                    );
+                    code.encode_in(&mut memory_of(pool), columns, &self.inputs, &self.outputs);
                 }
                 Compute::Delta { column, old, new, parities } => {
                     names(&plan.slots[parities.clone()], &mut self.outputs);
                     let (old, new) = (old.map(|slot| slot.index()), new.map(|slot| slot.index()));
-                    code.update_in(&mut Apart::new(pool.pieces_mut(), len), *column, old, new, &self.outputs);
+                    code.update_in(&mut memory_of(pool), *column, old, new, &self.outputs);
                 }
                 Compute::Sum { parts, total } => {
                     names(&plan.slots[parts.clone()], &mut self.inputs);
                     let total = total.index();
-                    erasure::xor_in(&mut Apart::new(pool.pieces_mut(), len), &self.inputs, total);
+                    erasure::xor_in(&mut memory_of(pool), &self.inputs, total);
                 }
                 Compute::Clear(slot) => pool.bytes_mut(*slot).fill(0),
                 Compute::Rebuild { columns, present, wanted } => {
                     pieces(plan, present, &mut self.present);
                     pieces(plan, wanted, &mut self.wanted);
                     let columns = &plan.columns[columns.clone()];
-                    code.rebuild_in(
-                        &mut Apart::new(pool.pieces_mut(), len),
-                        columns,
-                        &self.present,
-                        &self.wanted,
-                    )
-                    .expect("the planner chose enough pieces");
+                    code.rebuild_in(&mut memory_of(pool), columns, &self.present, &self.wanted)
+                        .expect("the planner chose enough pieces");
                 }
             }
         }
     }
+}
+
+/// All slots, for codes, which name them by [`Slot::index`].
+pub(super) fn memory_of(pool: &mut Pool) -> Apart<'_> {
+    let len = pool.slot_bytes();
+    Apart::new(pool.pieces_mut(), len)
 }
 
 /// Completes a chunk of which only `from..to` is new with its old version, or with zeros.

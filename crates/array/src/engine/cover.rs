@@ -10,6 +10,7 @@
 //! what another one waits for. Jobs leave as many buffers as one cover needs. What has asked for all that it
 //! needs needs no further buffer, unless a piece is bad.
 
+use super::compute::memory_of;
 use super::job::{Heal, Job, Judged, StepEnd};
 use super::read::ReadOp;
 use super::{Content, Core};
@@ -17,7 +18,6 @@ use super::{Purpose, Tag};
 use crate::plan::{Codeword, Piece, Plan, PlanRead, Word};
 use block::slab::Key;
 use block::{DevIndex, IoFault, OpKind, Slot};
-use erasure::Apart;
 use std::ops::Range;
 
 /// Who wants the chunk.
@@ -316,7 +316,6 @@ impl Core {
         self.leave_queue(key);
         let cover = &self.reads.covers[key];
         let Want { target, out, heal, .. } = cover.want;
-        let len = self.pool.slot_bytes();
         let columns: Vec<usize> =
             cover.word.pieces[..cover.word.data_count].iter().map(|p| p.index).collect();
         let present: Vec<(usize, usize)> = cover
@@ -328,12 +327,7 @@ impl Core {
             })
             .collect();
         let wanted = [(target.index, out.index())];
-        let rebuilt = self.store.code.rebuild_in(
-            &mut Apart::new(self.pool.pieces_mut(), len),
-            &columns,
-            &present,
-            &wanted,
-        );
+        let rebuilt = self.store.code.rebuild_in(&mut memory_of(&mut self.pool), &columns, &present, &wanted);
         let meaningless = self.options.content == Content::Meaningless;
         let good = rebuilt.is_ok()
             && (meaningless || crate::checksum::chunk_checksum(self.pool.bytes(out)) == target.crc);
