@@ -44,7 +44,7 @@ pub use divisor::Divisor;
 pub use fan::Fan;
 pub use interleave::{Interleave, Place, Run, Share};
 pub use pair::{COPY_TAGS, MAP_AHEAD_BYTES, PairFault, PairPlan, PairStage, PairState, Paired};
-pub use pool::{Parts, Pool, Slot, keep_pool_memory};
+pub use pool::{Parts, Pool, Slot};
 pub use random::{Random, SplitMix, XoshiroPlusPlus, XoshiroStarStar, mix};
 pub use slice::{Extent, Slice, Turns};
 

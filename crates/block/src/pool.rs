@@ -8,12 +8,8 @@
 //! A pool whose memory no driver knows can have a [`Buffer`] for each slot ([`Pool::in_pieces`]); this
 //! goes to another thread and comes back, or changes places with that of another pool
 //! ([`Pool::exchange`]), without a copy. An engine's is such a pool.
-//!
-//! A program that makes thousands of pools, as the simulator does, can have a thread keep the memory of those
-//! that are gone for those that come ([`keep_pool_memory`]), if they have a region.
 
 use crate::buffer::Buffer;
-use std::cell::RefCell;
 use std::ops::Range;
 
 /// One buffer of a [`Pool`].
@@ -30,31 +26,6 @@ impl Slot {
 
 const ALIGN_BYTES: usize = 4096;
 
-/// Pieces of memory that a thread keeps, of pools that have a region: an array of four shards has two for
-/// each start.
-const KEPT_MAX: usize = 8;
-
-thread_local! {
-    /// Memory of pools that are gone, if this thread keeps it.
-    static KEPT: RefCell<Option<Vec<Vec<u8>>>> = const { RefCell::new(None) };
-}
-
-/// From now on this thread keeps the memory of pools that are dropped on it, for pools that it makes later.
-/// Their slots are zeroed when they are first taken, so that nothing can tell.
-pub fn keep_pool_memory() {
-    KEPT.with_borrow_mut(|kept| _ = kept.get_or_insert_default());
-}
-
-/// The smallest piece of kept memory that has as many bytes.
-fn kept_memory(bytes: usize) -> Option<Vec<u8>> {
-    KEPT.with_borrow_mut(|kept| {
-        let kept = kept.as_mut()?;
-        let fits = kept.iter().enumerate().filter(|(_, memory)| memory.len() >= bytes);
-        let (index, _) = fits.min_by_key(|(_, memory)| memory.len())?;
-        Some(kept.swap_remove(index))
-    })
-}
-
 /// A fixed number of aligned buffers of equal size.
 pub struct Pool {
     memory: Vec<u8>,
@@ -67,8 +38,6 @@ pub struct Pool {
     pieces: Vec<u32>,
     /// The slots' own memory, of a pool in pieces, once they were taken; there is no other memory then.
     apart: Vec<Buffer>,
-    /// Slots from here on were not taken yet and hold what another pool left; `u32::MAX` if none does.
-    stale_from: u32,
 }
 
 /// Memory of parts of slots, in their order.
@@ -81,37 +50,13 @@ pub struct Parts<'a, const N: usize> {
     pub bytes: usize,
 }
 
-impl Drop for Pool {
-    fn drop(&mut self) {
-        let memory = std::mem::take(&mut self.memory);
-        if memory.is_empty() {
-            return;
-        }
-        // A thread that ends has nothing left to keep it in.
-        _ = KEPT.try_with(|kept| {
-            let mut kept = kept.borrow_mut();
-            let Some(kept) = kept.as_mut() else { return };
-            kept.push(memory);
-            if kept.len() > KEPT_MAX {
-                let smallest = (0..kept.len()).min_by_key(|&index| kept[index].len());
-                kept.swap_remove(smallest.expect("it is not empty"));
-            }
-        });
-    }
-}
-
 impl Pool {
     /// A pool of `slot_count` zeroed slots of `slot_bytes` each (a multiple of 4096).
     pub fn new(slot_bytes: usize, slot_count: usize) -> Self {
         assert!(slot_bytes.is_multiple_of(ALIGN_BYTES) && slot_bytes > 0, "slots are whole 4 KiB pages");
-        let bytes = slot_bytes * slot_count + ALIGN_BYTES;
-        let (memory, stale_from) = match kept_memory(bytes) {
-            Some(memory) => (memory, 0),
-            None => (vec![0u8; bytes], u32::MAX),
-        };
         let mut pool = Self::without_memory(slot_bytes, slot_count);
-        pool.base = memory.as_ptr().align_offset(ALIGN_BYTES);
-        (pool.memory, pool.stale_from) = (memory, stale_from);
+        pool.memory = vec![0u8; slot_bytes * slot_count + ALIGN_BYTES];
+        pool.base = pool.memory.as_ptr().align_offset(ALIGN_BYTES);
         pool.pieces = (0..).take(slot_count).collect();
         pool
     }
@@ -137,7 +82,6 @@ impl Pool {
             taken: vec![false; slot_count],
             pieces: Vec::new(),
             apart: Vec::new(),
-            stale_from: u32::MAX,
         }
     }
 
@@ -191,11 +135,6 @@ impl Pool {
     pub fn alloc(&mut self) -> Option<Slot> {
         let slot = self.free.pop()?;
         self.taken[slot as usize] = true;
-        // Slots are first taken in the order of their numbers.
-        if slot == self.stale_from {
-            self.stale_from += 1;
-            self.bytes_mut(Slot(slot)).fill(0);
-        }
         if let Some(piece) = self.apart.get_mut(slot as usize)
             && piece.is_empty()
         {
@@ -484,28 +423,6 @@ mod tests {
         assert_eq!((pool.bytes(other)[..2].to_vec(), pool.bytes(other).as_ptr()), (vec![7, 1], address));
         pool.free(one);
         assert_eq!((pool.alloc(), pool.alloc()), (Some(one), None));
-    }
-
-    #[test]
-    fn slots_are_zero_when_first_taken_in_memory_that_was_kept() {
-        std::thread::spawn(|| {
-            keep_pool_memory();
-            let mut first = Pool::new(4096, 3);
-            let slot = first.alloc().expect("three slots");
-            first.bytes_mut(slot).fill(7);
-            let address = first.region().as_ptr();
-            drop(first);
-            let mut second = Pool::new(4096, 2);
-            assert_eq!(second.region().as_ptr(), address, "the memory is the same");
-            let slot = second.alloc().expect("two slots");
-            assert!(second.bytes(slot).iter().all(|&byte| byte == 0));
-            second.bytes_mut(slot).fill(9);
-            second.free(slot);
-            let again = second.alloc().expect("it came back");
-            assert_eq!((again, second.bytes(again)[0]), (slot, 9), "only the first taker finds zeros");
-        })
-        .join()
-        .expect("nothing above fails");
     }
 
     #[test]

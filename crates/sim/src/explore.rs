@@ -71,8 +71,6 @@ pub fn run_caught(seed: u64, pinned: Pinned, verbose: bool) -> Result<Outcome, V
 /// Runs something that may panic.
 pub(crate) fn caught(run: impl FnOnce() -> Result<Outcome, Violation>) -> Result<Outcome, Violation> {
     catch_panics_quietly();
-    // A world has hundreds of starts, each with buffers that it reads metadata into.
-    block::keep_pool_memory();
     CAUGHT.set(true);
     let result = catch_unwind(AssertUnwindSafe(run));
     CAUGHT.set(false);
