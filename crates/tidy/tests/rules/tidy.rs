@@ -139,6 +139,40 @@ fn licences_are_permissive() {
     }
 }
 
+/// The crates of the product that a manifest always asks for and `lock`'s entry of that crate does not name.
+fn not_in_lock(krate: &str, manifest: &str, lock: &str) -> Vec<String> {
+    let entry = format!("name = \"elastripe-{krate}\"\n");
+    let Some((_, rest)) = lock.split_once(&entry) else { return Vec::new() };
+    let listed = rest.split("[[package]]").next().unwrap();
+    let always: Vec<&str> = manifest.lines().filter(|line| !line.contains("optional = true")).collect();
+    let asked = dependencies(&always.join("\n")).into_iter().filter(|name| layer_of(name).is_some());
+    asked.filter(|name| !listed.contains(&format!("\"elastripe-{name}\""))).collect()
+}
+
+#[test]
+fn lock_files_of_workspaces_apart_are_up_to_date() {
+    for path in ["fuzz/Cargo.lock", "python/Cargo.lock"] {
+        let lock = fs::read_to_string(root().join(path)).unwrap();
+        for krate in LAYERS.concat() {
+            let manifest = fs::read_to_string(root().join(format!("crates/{krate}/Cargo.toml"))).unwrap();
+            let missing = not_in_lock(krate, &manifest, &lock);
+            assert!(
+                missing.is_empty(),
+                "{path}: {krate} lacks {missing:?}: run cargo there without --locked"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_dependency_that_a_lock_file_lacks_is_found() {
+    let manifest = "[dependencies]\nblock.workspace = true\nformat.workspace = true\nserde = \"1\" # read\n";
+    let lock = "[[package]]\nname = \"elastripe-x\"\ndependencies = [\n \"elastripe-block\",\n]\n\n[[package]]\n\
+                name = \"y\"\ndependencies = [\n \"elastripe-format\",\n]\n";
+    assert_eq!(not_in_lock("x", manifest, lock), ["format"]);
+    assert!(not_in_lock("z", manifest, lock).is_empty());
+}
+
 #[test]
 fn documents_name_files_that_exist() {
     for path in files(&root().join("docs"), &[".md"])
