@@ -9,6 +9,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         items.iter().for_each(|item| item.encode(&mut again));
         assert_eq!(again, words);
     }
+    // The same words as a packed list: refused, or the same again when packed.
+    if let Ok(unpacked) = format::unpack_list(&words) {
+        let mut again = unpacked.clone();
+        format::pack_list(&mut again);
+        assert_eq!(format::unpack_list(&again), Ok(unpacked));
+    }
     // The same words as changes of a list: refused, or a list again.
     if let Ok(folded) = format::fold_list(&[], [&*words].into_iter()) {
         assert!(format::decode_list(&folded).is_ok());

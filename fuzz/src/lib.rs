@@ -9,7 +9,7 @@ pub mod resp;
 pub mod samples;
 
 use block::META_BYTES;
-use samples::{Place, rewrite};
+use samples::{Place, is_same, rewrite};
 
 /// Bytes of a block before its body: magic, version, address, array.
 pub const HEAD_BYTES: usize = 32;
@@ -21,7 +21,7 @@ pub fn fix_crc(block: &mut [u8]) {
 }
 
 /// Reads `data` as a block of `place`: as it is, and as the body of a block whose head and checksum are those
-/// of `sample`. What is accepted must be written back bit for bit.
+/// of `sample`. What is accepted must be written back as it was.
 pub fn read_as(place: Place, sample: &[u8], data: &[u8]) {
     let _ = rewrite(place, data);
     let mut block = [0u8; META_BYTES];
@@ -30,7 +30,7 @@ pub fn read_as(place: Place, sample: &[u8], data: &[u8]) {
     block[HEAD_BYTES..HEAD_BYTES + body.len()].copy_from_slice(body);
     fix_crc(&mut block);
     if let Ok(written) = rewrite(place, &block) {
-        assert!(written == block, "{place:?}: changed by reading and writing");
+        assert!(is_same(place, &written, &block), "{place:?}: changed by reading and writing");
     }
 }
 

@@ -445,6 +445,7 @@ impl Image {
             config_seq: self.config_seq,
             beside: self.beside,
             behind: self.behind,
+            is_packed: true,
         };
         header.encode(&mut out[..META_BYTES]);
     }

@@ -397,6 +397,12 @@ planted!(
     StripeCacheFilledEarly,
     /// Shards that have grown already when others follow them are left as they are found.
     GrowLeavesHalfTold,
+    /// The log chunk of a short record is looked for behind that of the last long one of its frame.
+    #[cfg(feature = "planted-bugs")]
+    CopiedBesideLong,
+    /// The log chunks of a packed run are where the first is.
+    #[cfg(feature = "planted-bugs")]
+    CopiedWhereFirstIs,
 );
 
 #[cfg(feature = "planted-bugs")]
@@ -411,7 +417,7 @@ pub fn plant(bug: Option<Planted>) {
     block::planted::plant(bug.and_then(below));
 }
 
-/// The bug of the same name in how addresses and devices are cut up.
+/// The bug of the same name in what lies below.
 #[cfg(feature = "planted-bugs")]
 fn below(bug: Planted) -> Option<block::planted::Planted> {
     let below = [
@@ -431,6 +437,8 @@ fn below(bug: Planted) -> Option<block::planted::Planted> {
         (Planted::UnitsOfTheNext, block::planted::Planted::UnitsOfTheNext),
         (Planted::ShardsShareUuid, block::planted::Planted::ShardsShareUuid),
         (Planted::AnyShardsSuperblock, block::planted::Planted::AnyShardsSuperblock),
+        (Planted::CopiedBesideLong, block::planted::Planted::CopiedBesideLong),
+        (Planted::CopiedWhereFirstIs, block::planted::Planted::CopiedWhereFirstIs),
     ];
     below.into_iter().find(|(name, _)| *name == bug).map(|(_, below)| below)
 }

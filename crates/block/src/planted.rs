@@ -1,4 +1,4 @@
-//! Bugs on purpose in how an array is cut into shards; see `planted.rs` of `array`, which switches them on.
+//! Bugs on purpose in what lies below the engine; see `planted.rs` of `array`, which switches them on.
 //! Without the feature `planted-bugs` every check is the constant `false`.
 
 /// A mistake that the simulator must find.
@@ -36,6 +36,10 @@ pub enum Planted {
     PartnerOwesWhileStopped,
     /// What was not in use is not copied although it was written to since.
     SkipWhatIsWritten,
+    /// The log chunk of a short record is looked for behind that of the last long one of its frame.
+    CopiedBesideLong,
+    /// The log chunks of a packed run are where the first is.
+    CopiedWhereFirstIs,
 }
 
 #[cfg(feature = "planted-bugs")]

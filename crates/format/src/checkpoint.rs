@@ -49,7 +49,8 @@ layout!(
         BODY_CRC: 100, 4, "CRC-32C over the CRC fields of the pages, in order";
         AREA: 104, 1, "own address: full-checkpoint area 0 or 1, or 2 = incremental area";
         KIND: 105, 1, "checkpoint kind";
-        ZERO_1: 106, 6, "zero";
+        PACKED: 106, 1, "1 = the list, and frames of this epoch, may have short forms";
+        ZERO_1: 107, 5, "zero";
         CONFIG_SEQ: 112, 8, "update of the superblocks that was durable when this was written; 0 = not said";
         BESIDE: 120, 8, "of a full one, beside which incremental ones went on: what these build on; else 0";
         CHAIN: 128, 4, "of such a one, block of the incremental area behind which they are; else 0";
@@ -128,6 +129,9 @@ pub struct CheckpointHeader {
     /// Of an incremental one, number of the one that it lies behind in their chain, or of the full one; 0
     /// says nothing, as in checkpoints that were written before the field had a meaning.
     pub behind: u64,
+    /// Short forms may be in its list, and in the frames of its epoch: who does not know them must not take
+    /// it, nor go on from it.
+    pub is_packed: bool,
 }
 
 /// Where the incremental checkpoints are that went on beside a full one, which hold what changed since it was
@@ -226,6 +230,7 @@ impl CheckpointHeader {
         header::BESIDE.put_u64(out, self.beside.map_or(0, |beside| beside.base));
         header::CHAIN.put_u32(out, self.beside.map_or(0, |beside| beside.block));
         header::BEHIND.put_u64(out, self.behind);
+        header::PACKED.put_u8(out, self.is_packed.into());
         HEADER.finish(out);
     }
 }
@@ -241,6 +246,11 @@ pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<Ch
     check_zero("checkpoint header", header::ZERO_1.get(bytes))?;
     check_zero("checkpoint header", header::ZERO_2.get(bytes))?;
     let beside = Beside { base: header::BESIDE.get_u64(bytes), block: header::CHAIN.get_u32(bytes) };
+    let packed = header::PACKED.get_u8(bytes);
+    if packed > 1 {
+        let what = "short forms of a checkpoint header";
+        return Err(FormatError::Malformed { what, found: packed.into(), expected: "0 or 1" });
+    }
     if beside.base == 0 {
         check_zero("checkpoint header", header::CHAIN.get(bytes))?;
     }
@@ -264,6 +274,7 @@ pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<Ch
         config_seq: header::CONFIG_SEQ.get_u64(bytes),
         beside: (beside.base > 0).then_some(beside),
         behind: header::BEHIND.get_u64(bytes),
+        is_packed: packed == 1,
     };
     decoded.check()?;
     Ok(decoded)

@@ -6,7 +6,7 @@
 //! data, and a user who wrote a block that looks like a frame does not know the nonce.
 
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, layout};
-use crate::record::{BOND_BIT, Bond, RecordBuf, RecordRef};
+use crate::record::{BOND_BIT, Bond, PACKED_BYTES, Packing, RecordBuf, RecordRef};
 use crate::{ArrayUuid, COUNTER_LIMIT, FormatError};
 use block::{DevIndex, Epoch, META_BYTES, Seq};
 
@@ -63,6 +63,7 @@ pub struct FrameBuilder {
     record_count: u16,
     first_seq: Seq,
     next_seq: Seq,
+    packing: Packing,
 }
 
 impl Default for FrameBuilder {
@@ -80,6 +81,7 @@ impl FrameBuilder {
             record_count: 0,
             first_seq: Seq::new(0),
             next_seq: Seq::new(0),
+            packing: Packing::NONE,
         }
     }
 
@@ -118,7 +120,8 @@ impl FrameBuilder {
             self.record_count,
             self.next_seq
         );
-        let bytes = record.bytes();
+        let mut short = [0; PACKED_BYTES];
+        let bytes = self.packing.pack(record, &mut short);
         let end = self.used + bytes.len();
         if end > FRAME_RECORD_BYTES {
             return false;
@@ -133,6 +136,7 @@ impl FrameBuilder {
         self.used = end;
         self.record_count += 1;
         self.next_seq = seq.next();
+        self.packing.passed(record);
         true
     }
 
@@ -165,6 +169,7 @@ impl FrameBuilder {
     pub fn clear(&mut self) {
         self.used = 0;
         self.record_count = 0;
+        self.packing = Packing::NONE;
     }
 }
 

@@ -11,12 +11,14 @@ use std::num::NonZeroU64;
 
 mod changes;
 mod items;
+mod packed;
 
 pub(crate) use items::{ITEM_KINDS, ITEM_TABLES};
 
 pub use changes::{
     Change, Changes, Fates, Numbers, fold_list, push_clean_stripes, push_ended_log_stripes, push_fates,
 };
+pub use packed::{pack_list, unpack_list};
 
 const DIRTY_STRIPE: u32 = 1;
 const LOG_STRIPE: u32 = 2;

@@ -14,7 +14,7 @@ use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, List,
     PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header, decode_page,
-    decode_patches, fold_list,
+    decode_patches, fold_list, unpack_list,
 };
 use std::collections::HashMap;
 use std::mem;
@@ -93,7 +93,8 @@ impl Loaded {
     }
 }
 
-/// The list of a full checkpoint, or of an incremental one that has it as a whole, and changes of it.
+/// The list of a full checkpoint, or of an incremental one that has it as a whole, and changes of it, all of
+/// them packed.
 pub(super) struct Lists {
     whole: Vec<u32>,
     changes: Vec<Vec<u32>>,
@@ -115,10 +116,14 @@ impl Lists {
     /// All of it together, which is the list of checkpoint `checkpoint`; to be had once.
     pub fn fold(&mut self, checkpoint: u64) -> Result<Vec<u32>, Inconsistency> {
         let (whole, changes) = (mem::take(&mut self.whole), mem::take(&mut self.changes));
-        if changes.is_empty() {
-            return Ok(whole);
-        }
-        let folded = fold_list(&whole, changes.iter().map(Vec::as_slice));
+        let folded = unpack_list(&whole).and_then(|whole| {
+            if changes.is_empty() {
+                return Ok(whole);
+            }
+            let changes: Vec<Vec<u32>> =
+                changes.iter().map(|words| unpack_list(words)).collect::<Result<_, _>>()?;
+            fold_list(&whole, changes.iter().map(Vec::as_slice))
+        });
         folded.map_err(|cause| Inconsistency::List { checkpoint, cause })
     }
 }

@@ -110,6 +110,46 @@ fn one_of_each() -> RecordBuf {
     records
 }
 
+/// Log stripes of one chunk take 30 bytes with two log devices, and 18 where one went before in the frame.
+#[test]
+fn a_copied_chunk_is_short_behind_a_log_stripe_of_its_frame() {
+    let (mut records, mut builder) = (RecordBuf::default(), FrameBuilder::new());
+    (0..224).for_each(|lcn| {
+        let member = LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(1), crc: 6 };
+        log_stripe(&mut records, &[6, 6], &[member]);
+    });
+    let bond = |at| if at % 3 == 0 { Bond::Next } else { Bond::None };
+    let pushed = (0..)
+        .zip(records.iter())
+        .take_while(|&(at, record)| builder.try_push(Seq::new(100 + at), record, bond(at)));
+    assert_eq!((pushed.count(), builder.room()), (222, FRAME_RECORD_BYTES - 30 - 221 * 18));
+    let mut block = vec![0xaa; META_BYTES];
+    builder.seal_into(&stamp(), &mut block);
+    let frame = decode_frame(&block, &expect()).unwrap();
+    assert!(frame.records.iter().eq(records.iter().take(222)));
+    assert_eq!(frame.bonds, (0..222).map(bond).collect::<Vec<_>>());
+    // The next frame begins anew.
+    builder.clear();
+    assert!(builder.try_push(Seq::new(400), records.get(0), Bond::None));
+    assert_eq!(builder.room(), FRAME_RECORD_BYTES - 30);
+}
+
+#[test]
+fn a_copied_chunk_without_a_log_stripe_before_it_is_refused() {
+    let mut records = RecordBuf::default();
+    let member = LogMember { lcn: Lcn::new(1), chunk: ChunkIndex::new(1), crc: 6 };
+    (0..2).for_each(|_| log_stripe(&mut records, &[6, 6], &[member]));
+    let mut block = sealed(&records);
+    // The first record, of 30 bytes, is not there.
+    block.copy_within(RECORDS_OFFSET + 30..RECORDS_OFFSET + 48, RECORDS_OFFSET);
+    block[RECORDS_OFFSET + 18..RECORDS_OFFSET + 48].fill(0);
+    fields::RECORD_COUNT.put_u16(&mut block, 1);
+    fields::RECORD_BYTES.put_u16(&mut block, 18);
+    KIND.finish(&mut block);
+    let error = decode_frame(&block, &expect()).unwrap_err().to_string();
+    assert!(error.starts_with("blocks behind the log stripe before a copied chunk"), "{error}");
+}
+
 fn sealed(records: &RecordBuf) -> Vec<u8> {
     let mut builder = FrameBuilder::new();
     for (seq, record) in (100..).zip(records.iter()) {
@@ -125,7 +165,9 @@ fn records_of_every_kind_round_trip() {
     let frame = decode_frame(&sealed(&one_of_each()), &expect()).unwrap();
     assert_eq!(frame.records, one_of_each());
     let names: Vec<_> = frame.records.iter().map(RecordRef::name).collect();
-    assert_eq!(names, crate::record::RECORD_KINDS.rows.iter().map(|row| row.1).collect::<Vec<_>>());
+    let (&(_, short), kinds) = crate::record::RECORD_KINDS.rows.split_last().unwrap();
+    assert_eq!(names, kinds.iter().map(|row| row.1).collect::<Vec<_>>());
+    assert_eq!(short, "copied chunk", "the short form, of which what is read is a log stripe");
     assert_eq!((frame.first_seq, frame.flushed_through), (Seq::new(100), Seq::new(99)));
     assert_eq!((frame.epoch, frame.dev, frame.block), (Epoch::new(3), DevIndex::new(5), 17));
 }

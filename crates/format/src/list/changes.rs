@@ -119,7 +119,7 @@ impl<'a> Changes<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn change(&mut self) -> Result<Change<'a>, FormatError> {
+    pub(super) fn change(&mut self) -> Result<Change<'a>, FormatError> {
         let words = self.words;
         let first = words.first().copied().unwrap_or_default();
         let [counts_low, counts_high, rest, kind] = first.to_le_bytes();

@@ -15,6 +15,8 @@ pub(crate) const ITEM_KINDS: CodeTable = CodeTable {
         (8, "clean stripes"),
         (9, "ended log stripes"),
         (10, "fates of a log stripe"),
+        (11, "copied chunks"),
+        (12, "updated columns of stripes"),
     ],
 };
 
@@ -121,6 +123,32 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
             ("0", "10 << 24, plus the number of members"),
             ("1, 2", "sequence number of its record, low word first"),
             ("3 ...", "two bits each, the first in the lowest ones: fate of each member; then zeros"),
+        ],
+    ),
+    (
+        "list item: copied chunks (packed log stripes)",
+        &[
+            ("0", "11 << 24, plus the number of log devices << 16, plus the number of entries"),
+            ("1, 2", "sequence number of the first one's record, low word first"),
+            ("3", "first block of its log chunk, on every log device"),
+            (
+                "4 ...",
+                "four words per entry: bits 0-11 how far its record, 12-23 its log chunk is behind that of \
+                 the entry before, 24-31 the highest bits of its logical chunk number; the lowest 32 bits of \
+                 that; chunk index; checksum of the chunk, whose fate is newest, and of each log chunk",
+            ),
+        ],
+    ),
+    (
+        "list item: updated columns of stripes (packed dirty stripes)",
+        &[
+            ("0", "12 << 24, plus the number of columns, at most 16, << 16, plus the number of entries"),
+            (
+                "1 ...",
+                "entries: data stripe, its lowest 32 bits; a bit for each column that is not the same as \
+                 current, plus the stripe's highest 16 bits << 16; two words for each of those columns: \
+                 0 = a column of zeros, else the chunk; its checksum",
+            ),
         ],
     ),
 ];

@@ -21,6 +21,7 @@ mod items;
 mod kind;
 mod log_stripe;
 mod open_stripe;
+mod packed;
 mod pieces;
 mod zero;
 
@@ -35,11 +36,13 @@ pub(crate) use kind::BOND_BIT;
 pub use kind::{Bond, CodeIndex, Evidence, Home, NewChunk, Part, Tally};
 pub use log_stripe::LogStripe;
 pub use open_stripe::OpenStripe;
+pub(crate) use packed::{BYTES as PACKED_BYTES, Packing};
 pub use zero::Zero;
 
 use crate::layout::Layout;
 use crate::names::CodeTable;
 use crate::{ArrayConfig, FormatError};
+use block::planted::{Planted, planted};
 use block::{ChunkIndex, Geometry, Lcn, StripeId};
 use kind::{Cursor, RecordKind};
 use std::fmt;
@@ -77,10 +80,13 @@ macro_rules! records {
         }
 
         pub(crate) const RECORD_KINDS: CodeTable =
-            CodeTable { title: "record kind", rows: &[$(($kind::CODE, $kind::NAME),)+] };
+            CodeTable {
+            title: "record kind",
+            rows: &[$(($kind::CODE, $kind::NAME),)+ (packed::CODE, packed::NAME)],
+        };
 
         /// The layouts of all kinds, kind by kind.
-        pub(crate) const RECORD_LAYOUTS: &[&[&Layout]] = &[$($kind::LAYOUTS,)+];
+        pub(crate) const RECORD_LAYOUTS: &[&[&Layout]] = &[$($kind::LAYOUTS,)+ &[&packed::copied_chunk::LAYOUT]];
 
         impl<'a> RecordRef<'a> {
             /// The record in bytes that are known to be one.
@@ -106,7 +112,7 @@ records! {
     OpenStripe,
 }
 
-const _: () = assert!(RECORD_KINDS.rows.len() == 8, "an error message below says 1 to 8");
+const _: () = assert!(RECORD_KINDS.rows.len() == 9, "an error message below says 1 to 9");
 
 impl<'a> RecordRef<'a> {
     /// What its kind is called.
@@ -220,19 +226,26 @@ impl RecordBuf {
     /// Takes the records of a frame from its bytes, and whether the next one belongs to each; what it
     /// allocates is bounded by those.
     pub(crate) fn decode(bytes: &[u8], record_count: u16) -> Result<(Self, Vec<Bond>), FormatError> {
-        let (mut records, mut bonds) = (Self::default(), Vec::new());
+        let (mut records, mut bonds, mut packing) = (Self::default(), Vec::new(), Packing::NONE);
         let mut cursor = Cursor::new(bytes);
         for _ in 0..record_count {
             let rest = cursor.rest();
             let kind = rest.first().copied().unwrap_or(0);
             let (code, bond) = (kind & !BOND_BIT, kind & BOND_BIT);
-            with_kind!(code, Kind => Kind::walk(&mut cursor), else Err(FormatError::Malformed {
-                what: "record kind",
-                found: kind.into(),
-                expected: "1 to 8, or 129 to 136",
-            }))?;
-            records.append_record(&rest[..rest.len() - cursor.rest().len()]);
-            records.record_mut(records.len() - 1)[0] = code;
+            if code == packed::CODE {
+                packing.unpack(&mut cursor, &mut records)?;
+            } else {
+                with_kind!(code, Kind => Kind::walk(&mut cursor), else Err(FormatError::Malformed {
+                    what: "record kind",
+                    found: kind.into(),
+                    expected: "1 to 9, or 129 to 137",
+                }))?;
+                records.append_record(&rest[..rest.len() - cursor.rest().len()]);
+                records.record_mut(records.len() - 1)[0] = code;
+            }
+            if code != packed::CODE || !planted(Planted::CopiedBesideLong) {
+                packing.passed(records.get(records.len() - 1));
+            }
             bonds.push(if bond == 0 { Bond::None } else { Bond::Next });
         }
         match cursor.rest().len() {

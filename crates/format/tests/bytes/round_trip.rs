@@ -9,7 +9,7 @@ use format::{
     FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry,
     MemberFate, MemberState, Moved, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SHARDS_MAX,
     SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header,
-    decode_frame, decode_list, decode_page, encode_page,
+    decode_frame, decode_list, decode_page, encode_page, pack_list, unpack_list,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -53,6 +53,11 @@ fn record() -> impl Strategy<Value = RecordBuf> {
     prop_oneof![
         (chunk(), vec(any::<u32>(), 0..5), vec(log_member(), 0..40)).prop_map(|(block, crcs, members)| {
             one(|records| write::log_stripe(records, block, &crcs, &members))
+        }),
+        // Copied chunks, near enough to each other for a short form.
+        (0..0x2_0000u32, 0..4usize, log_member()).prop_map(|(block, log_count, member)| {
+            let log_crcs = vec![member.crc; log_count];
+            one(|records| write::log_stripe(records, ChunkIndex::new(block), &log_crcs, &[member]))
         }),
         (stripe(), vec(stripe_chunk(), 0..256))
             .prop_map(|(stripe, chunks)| one(|records| write::full_stripe(records, stripe, &chunks))),
@@ -280,11 +285,12 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
             0..COUNTER_LIMIT,
             proptest::option::of(any::<(prop::sample::Index, u32)>()),
             any::<prop::sample::Index>(),
+            any::<bool>(),
         ),
     );
     (identity, select(CheckpointKind::ALL), 0u8..2, numbers).prop_map(|(identity, kind, area, numbers)| {
         let (array, epoch, nonce, dev, block) = identity;
-        let (number, base, through, words, blocks, (config_seq, beside, behind)) = numbers;
+        let (number, base, through, words, blocks, (config_seq, beside, behind, is_packed)) = numbers;
         let ([table_words, list_words], [page_count, log_head, log_tail, body_crc]) = (words, blocks);
         let below = |index: prop::sample::Index| index.index(usize::try_from(number - 1).unwrap()) as u64 + 1;
         let base = below(base);
@@ -314,6 +320,7 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
             config_seq,
             beside,
             behind,
+            is_packed,
         }
     })
 }
@@ -339,6 +346,15 @@ fn list_item() -> impl Strategy<Value = ListItem> {
                 log_block,
                 log_crcs,
                 members,
+            }
+        ),
+        // What runs have, near enough to each other or not.
+        (0..12_000u64, 0..12_000u32, 0..17usize, log_member(), 0..1u64 << 41, fate()).prop_map(
+            |(seq, block, log_count, member, lcn, fate)| ListItem::LogStripe {
+                first_seq: Seq::new(seq),
+                log_block: ChunkIndex::new(block),
+                log_crcs: vec![member.crc; log_count],
+                members: vec![(LogMember { lcn: Lcn::new(lcn), ..member }, fate)],
             }
         ),
         (stripe(), chunk(), vec(any::<u32>(), 0..5))
@@ -426,6 +442,16 @@ proptest! {
         let mut words = Vec::new();
         items.iter().for_each(|item| item.encode(&mut words));
         prop_assert_eq!(decode_list(&words), Ok(items));
+    }
+
+    #[test]
+    fn packed_lists(items in vec(list_item(), 0..20)) {
+        let mut words = Vec::new();
+        items.iter().for_each(|item| item.encode(&mut words));
+        let mut packed = words.clone();
+        pack_list(&mut packed);
+        prop_assert!(packed.len() <= words.len());
+        prop_assert_eq!(unpack_list(&packed), Ok(words));
     }
 
     /// No two regions of a device overlap, whatever their sizes, and all lie within the device.

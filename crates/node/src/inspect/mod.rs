@@ -11,7 +11,7 @@ use block::{ChunkIndex, DevIndex, Epoch, META_BYTES};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, BodyCrc, Change, Changes, CheckpointHeader, FormatError, Frame,
     FrameExpect, INCREMENTAL_AREA, ItemRef, ListItem, Page, PageExpect, PageKind, Role, Superblock,
-    decode_checkpoint_header, decode_frame, decode_list, decode_page,
+    decode_checkpoint_header, decode_frame, decode_list, decode_page, unpack_list,
 };
 use std::collections::HashSet;
 use std::fs::File;
@@ -282,10 +282,11 @@ impl Source<'_> {
         }
         checkpoint.body_matches = checkpoint.bad_pages == 0 && body.finish() == header.body_crc;
         if checkpoint.bad_pages == 0 && list.len() as u64 == header.list_words {
-            checkpoint.list = match checkpoint.change_pages {
+            let list = unpack_list(&list).ok();
+            checkpoint.list = list.and_then(|list| match checkpoint.change_pages {
                 0 => decode_list(&list).ok().map(|items| summarise(&items)),
                 _ => Changes::read(&list).ok().map(summarise_changes),
-            };
+            });
         }
     }
 

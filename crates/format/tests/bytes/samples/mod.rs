@@ -10,7 +10,7 @@ use format::{
     InPlacePiece, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry, MemberFate, MemberState, Moved,
     PAGE_AREA, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard,
     StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, decode_patches,
-    encode_page, push_clean_stripes, push_ended_log_stripes, push_fates,
+    encode_page, pack_list, push_clean_stripes, push_ended_log_stripes, push_fates,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -73,6 +73,15 @@ pub fn rewrite(place: Place, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
     Ok(out.to_vec())
 }
 
+/// Whether a block that was read and written again is what it was: bit for bit, but for frames, in which a
+/// record may be in its long form although it has a short one.
+pub fn is_same(place: Place, written: &[u8], block: &[u8]) -> bool {
+    let Place::Frame { dev, block: number } = place else { return written == block };
+    let (dev, array, epoch, nonce) = (DevIndex::new(dev), ARRAY, EPOCH, NONCE);
+    let read = |bytes| decode_frame(bytes, &FrameExpect { array, epoch, nonce, dev, block: number });
+    read(written) == read(block)
+}
+
 /// Patches, read and written again.
 pub fn patched_again(words: &[u32]) -> Result<Vec<u32>, FormatError> {
     let mut again = Vec::new();
@@ -109,6 +118,7 @@ pub fn all() -> Vec<Sample> {
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
     samples.push(frame("frame-open-stripe", 2, 18, &open_stripes()));
+    samples.push(frame("frame-copied-chunks", 4, 19, &copied_chunks()));
     samples.push(frame("frame-empty", 0, 2, &RecordBuf::default()));
     // States of pages: slot 0 and slot 1, each with the stamp of a checkpoint, and one never written.
     let states = [0x0100_aa2a];
@@ -125,11 +135,14 @@ pub fn all() -> Vec<Sample> {
     let behind =
         CheckpointHeader { config_seq: 12, block: 57, behind: incremental().number - 1, ..incremental() };
     samples.push(header("checkpoint-behind", behind));
+    let packed = CheckpointHeader { is_packed: true, block: 58, ..behind };
+    samples.push(header("checkpoint-packed", packed));
     samples.extend([root, list]);
     samples.push(page("page-list-open-stripe", PageKind::List, 5, &open_stripe_words()).0);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
     samples.push(page("page-list-updated-columns", PageKind::List, 6, &updated_columns_words()).0);
     samples.push(page("page-changes", PageKind::Changes, 8, &change_words()).0);
+    samples.push(page("page-list-packed", PageKind::List, 9, &packed_words()).0);
     samples.push(page("page-patches", PageKind::Patches, 4, &patch_words()).0);
     samples
 }
@@ -333,6 +346,26 @@ pub fn records() -> RecordBuf {
     records
 }
 
+/// Log stripes of one chunk: the first as it is, short forms, and ones that have none, being of other
+/// checksums, of two chunks, or too far behind.
+fn copied_chunks() -> RecordBuf {
+    let mut records = RecordBuf::default();
+    let mut push = |block, log_crcs: &[u32], lcns: &[u64]| {
+        let member = |lcn| LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(10_002), crc: 0xdddd_0003 };
+        let members: Vec<LogMember> = lcns.iter().copied().map(member).collect();
+        write::log_stripe(&mut records, ChunkIndex::new(block), log_crcs, &members);
+    };
+    push(400, &[0xdddd_0003; 2], &[39_998]);
+    push(401, &[0xdddd_0003; 2], &[(1 << 48) - 1]);
+    push(403, &[0xdddd_0003, 1], &[7]);
+    push(404, &[0xdddd_0003; 2], &[8, 9]);
+    push(404 + 0xffff, &[0xdddd_0003; 2], &[10]);
+    push(404 + 0x1_ffff, &[0xdddd_0003; 2], &[11]);
+    push(17, &[0xdddd_0003], &[12]);
+    push(18, &[0xdddd_0003], &[13]);
+    records
+}
+
 fn full(body_crc: u32) -> CheckpointHeader {
     CheckpointHeader {
         array: ARRAY,
@@ -354,6 +387,7 @@ fn full(body_crc: u32) -> CheckpointHeader {
         config_seq: 0,
         beside: None,
         behind: 0,
+        is_packed: false,
     }
 }
 
@@ -399,6 +433,30 @@ fn updated_columns_words() -> Vec<u32> {
     let version = |chunk, crc| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
     let committed = vec![(0, version(41, 0xcccc_0041)), (39, StripeChunk::NONE)];
     ListItem::UpdatedColumns { stripe: StripeId::new(81), columns: 40, committed }.encode(&mut words);
+    words
+}
+
+/// Two runs, of which each has an entry that goes on, behind an item that none has.
+fn packed_words() -> Vec<u32> {
+    let mut words = open_stripe_words();
+    for (stripe, columns) in [(82, vec![3]), ((1 << 48) - 1, vec![0, 2])] {
+        let version = StripeChunk { chunk: ChunkIndex::new(41), crc: 0xcccc_0041 };
+        let committed = columns.into_iter().map(|column| (column, version)).collect();
+        ListItem::UpdatedColumns { stripe: StripeId::new(stripe), columns: 4, committed }.encode(&mut words);
+    }
+    for (seq, block, lcn, fate) in
+        [(9000, 300, 39_998, MemberFate::Newest), (9001, 302, (1 << 40) - 1, MemberFate::Newest)]
+    {
+        let member = LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(10_002), crc: 0xdddd_0003 };
+        ListItem::LogStripe {
+            first_seq: Seq::new(seq),
+            log_block: ChunkIndex::new(block),
+            log_crcs: vec![member.crc; 2],
+            members: vec![(member, fate)],
+        }
+        .encode(&mut words);
+    }
+    pack_list(&mut words);
     words
 }
 
