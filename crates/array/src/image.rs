@@ -14,7 +14,7 @@ use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
     ArrayConfig, Beside, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_AREA,
-    PAGE_WORDS, PageKind, PageStamp, encode_page,
+    PAGE_WORDS, PageKind, PageStamp, encode_page, pack_list,
 };
 
 /// The list of a checkpoint.
@@ -22,6 +22,8 @@ struct ListWords {
     words: Vec<u32>,
     /// Whether these are changes of the list before.
     are_changes: bool,
+    /// Whether it may have short forms, and frames, too.
+    is_packed: bool,
 }
 
 impl ListWords {
@@ -30,16 +32,24 @@ impl ListWords {
         let mut words = Vec::new();
         scheme.save(store, &mut words);
         scheme.list_is_saved();
-        Self { words, are_changes: false }
+        Self { words, are_changes: false, is_packed: false }
     }
 
     /// What it is to have if the list before is to be had, too.
     fn changed(store: &Store, scheme: &mut dyn Scheme) -> Self {
         let mut words = Vec::new();
         if scheme.save_changes(&mut words) {
-            return Self { words, are_changes: true };
+            return Self { words, are_changes: true, is_packed: false };
         }
         Self::whole(store, scheme)
+    }
+
+    /// All that it is to have is there.
+    fn pack(&mut self, store: &Store) {
+        self.is_packed = store.config.scheme.has_log_stripes();
+        if self.is_packed {
+            pack_list(&mut self.words);
+        }
     }
 
     fn kind(&self) -> PageKind {
@@ -445,7 +455,7 @@ impl Image {
             config_seq: self.config_seq,
             beside: self.beside,
             behind: self.behind,
-            is_packed: true,
+            is_packed: self.list.is_packed,
         };
         header.encode(&mut out[..META_BYTES]);
     }

@@ -15,7 +15,7 @@ use crate::scheme::Scheme;
 use crate::store::Store;
 use crate::table::Extent;
 use block::{DevIndex, Seq};
-use format::{Beside, CheckpointKind, CheckpointNumbers, PAGE_WORDS, pack_list};
+use format::{Beside, CheckpointKind, CheckpointNumbers, PAGE_WORDS};
 
 /// Where the newest checkpoint is, and where the next goes.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl Now<'_> {
         let root_pages = self.store.table.slots().root_words().div_ceil(PAGE_WORDS);
         let list_max = (self.store.config.full_blocks as usize).saturating_sub(1 + root_pages) * PAGE_WORDS;
         self.health.save_away(list_max.saturating_sub(list.words.len()), &mut list.words);
-        pack_list(&mut list.words);
+        list.pack(self.store);
         list
     }
 }

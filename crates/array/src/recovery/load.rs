@@ -116,12 +116,13 @@ impl Lists {
     /// All of it together, which is the list of checkpoint `checkpoint`; to be had once.
     pub fn fold(&mut self, checkpoint: u64) -> Result<Vec<u32>, Inconsistency> {
         let (whole, changes) = (mem::take(&mut self.whole), mem::take(&mut self.changes));
-        let folded = unpack_list(&whole).and_then(|whole| {
+        // What is packed goes as soon as it is unpacked.
+        let unpack = |words: Vec<u32>| unpack_list(&words);
+        let folded = unpack(whole).and_then(|whole| {
             if changes.is_empty() {
                 return Ok(whole);
             }
-            let changes: Vec<Vec<u32>> =
-                changes.iter().map(|words| unpack_list(words)).collect::<Result<_, _>>()?;
+            let changes: Vec<Vec<u32>> = changes.into_iter().map(unpack).collect::<Result<_, _>>()?;
             fold_list(&whole, changes.iter().map(Vec::as_slice))
         });
         folded.map_err(|cause| Inconsistency::List { checkpoint, cause })

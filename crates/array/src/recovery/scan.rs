@@ -12,7 +12,9 @@ use crate::planted::{Planted, planted};
 use crate::restart::is_present;
 use crate::serial::may_have_come_since;
 use block::{ChunkIndex, DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
-use format::{ArrayConfig, ArrayUuid, FormatError, Frame, FrameExpect, Superblock, decode_frame};
+use format::{
+    ArrayConfig, ArrayUuid, FRAME_RECORD_BYTES, FormatError, Frame, FrameExpect, Superblock, decode_frame,
+};
 use std::collections::BTreeMap;
 
 /// Blocks of a stretch, which is read in one transfer.
@@ -27,6 +29,7 @@ const UNREADABLE: u8 = 0xff;
 const LOG_BLOCKS: u32 = 2048;
 /// Log stripes that one frame describes at most, so the log chunks between two frames.
 const FRAME_STRIPES_MAX: u32 = 256;
+const _: () = assert!(FRAME_RECORD_BYTES / 18 <= 256, "the shortest form of one has 18 bytes");
 
 /// What the journal holds behind a checkpoint.
 pub(super) struct Found {

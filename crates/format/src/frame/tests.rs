@@ -128,6 +128,12 @@ fn a_copied_chunk_is_short_behind_a_log_stripe_of_its_frame() {
     let frame = decode_frame(&block, &expect()).unwrap();
     assert!(frame.records.iter().eq(records.iter().take(222)));
     assert_eq!(frame.bonds, (0..222).map(bond).collect::<Vec<_>>());
+    // With more copies than a short form may speak of it is as long as ever.
+    log_stripe(&mut records, &[6; 16], &[LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 6 }]);
+    builder.clear();
+    assert!(builder.try_push(Seq::new(400), records.get(0), Bond::None));
+    assert!(builder.try_push(Seq::new(401), records.get(224), Bond::None));
+    assert_eq!(builder.room(), FRAME_RECORD_BYTES - 30 - (8 + 16 * 4 + 14));
     // The next frame begins anew.
     builder.clear();
     assert!(builder.try_push(Seq::new(400), records.get(0), Bond::None));
@@ -140,6 +146,11 @@ fn a_copied_chunk_without_a_log_stripe_before_it_is_refused() {
     let member = LogMember { lcn: Lcn::new(1), chunk: ChunkIndex::new(1), crc: 6 };
     (0..2).for_each(|_| log_stripe(&mut records, &[6, 6], &[member]));
     let mut block = sealed(&records);
+    let mut hostile = block.clone();
+    hostile[RECORDS_OFFSET + 31] = 16;
+    KIND.finish(&mut hostile);
+    let error = decode_frame(&hostile, &expect()).unwrap_err().to_string();
+    assert!(error.starts_with("log devices of a copied chunk"), "{error}");
     // The first record, of 30 bytes, is not there.
     block.copy_within(RECORDS_OFFSET + 30..RECORDS_OFFSET + 48, RECORDS_OFFSET);
     block[RECORDS_OFFSET + 18..RECORDS_OFFSET + 48].fill(0);

@@ -10,6 +10,7 @@ use super::{
     Change, ItemRef, Reader, UPDATED_COLUMNS, check_log_stripe, check_stripe, join, push_log_stripe, split,
 };
 use crate::names::MemberFate;
+use crate::record::COPIES_MAX;
 use crate::{FormatError, LogMember};
 use block::planted::{Planted, planted};
 use block::{ChunkIndex, Lcn, Seq, StripeId};
@@ -22,8 +23,6 @@ pub(super) const UPDATED_STRIPES: u32 = 12;
 const COPIED_HEAD_WORDS: usize = 4;
 const COPIED_WORDS: usize = 4;
 const UPDATED_WORDS: usize = 2;
-/// So what is unpacked takes at most six times the words.
-const LOG_COUNT_MAX: usize = 15;
 /// The columns of an entry are the bits of half a word.
 const COLUMNS_MAX: u16 = 16;
 /// Bits of the first word of a copied chunk: how far its record and its log chunk are behind those of the
@@ -70,7 +69,7 @@ impl Entry {
                 let only = members.iter().next().filter(|_| members.iter().len() == 1);
                 let may_be = only.filter(|&(member, fate)| {
                     fate == MemberFate::Newest
-                        && (1..=LOG_COUNT_MAX).contains(&log_crcs.len())
+                        && (1..=COPIES_MAX).contains(&log_crcs.len())
                         && log_crcs.iter().all(|&crc| crc == member.crc)
                         && member.lcn.get() >> (32 + LCN_HIGH_BITS) == 0
                 });
@@ -187,7 +186,18 @@ fn pack_updated(
 
 /// The words of a list, or of changes of it, from their packed form.
 pub fn unpack_list(words: &[u32]) -> Result<Vec<u32>, FormatError> {
-    let (mut reader, mut out) = (Reader { words }, Vec::with_capacity(words.len()));
+    let (count, mut out) = (unpacked_words(words)?, Vec::new());
+    let has_room = out.try_reserve_exact(count).is_ok();
+    let what = "words of a checkpoint list that is unpacked";
+    let expected = "as many as there is memory for";
+    if !has_room {
+        return Err(FormatError::Malformed {
+            what,
+            found: u64::try_from(count).unwrap_or(u64::MAX),
+            expected,
+        });
+    }
+    let mut reader = Reader { words };
     while let Some(&first) = reader.words.first() {
         match first >> 24 {
             COPIED_CHUNKS => reader.unpack_copied(&mut out)?,
@@ -202,13 +212,53 @@ pub fn unpack_list(words: &[u32]) -> Result<Vec<u32>, FormatError> {
     Ok(out)
 }
 
-impl Reader<'_> {
+/// How many there will be, if all can be unpacked.
+fn unpacked_words(words: &[u32]) -> Result<usize, FormatError> {
+    let (mut reader, mut count) = (Reader { words }, 0);
+    while let Some(&first) = reader.words.first() {
+        let [low, high, log_count, kind] = first.to_le_bytes();
+        let entries = usize::from(u16::from_le_bytes([low, high]));
+        let before = reader.words.len();
+        match kind.into() {
+            COPIED_CHUNKS => {
+                reader.take(COPIED_HEAD_WORDS + entries * COPIED_WORDS)?;
+                count += entries * log_stripe_words(log_count.into());
+            }
+            UPDATED_STRIPES => {
+                reader.take_u32()?;
+                (0..entries).try_for_each(|_| reader.take_updated().map(drop))?;
+                // Without the head, and two words more for each.
+                count += before - reader.words.len() - 1 + entries * 2;
+            }
+            _ => {
+                reader.change()?;
+                count += before - reader.words.len();
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Words of the item that a copied chunk stands for.
+const fn log_stripe_words(log_count: usize) -> usize {
+    4 + log_count + super::MEMBER_WORDS
+}
+
+impl<'a> Reader<'a> {
+    /// An entry of updated columns: the stripe, a bit for each column, their versions.
+    fn take_updated(&mut self) -> Result<(u64, u32, &'a [u32]), FormatError> {
+        let [low, rest] = [self.take_u32()?, self.take_u32()?];
+        let bits = rest & 0xffff;
+        let updated = (0..COLUMNS_MAX).filter(|column| bits >> column & 1 == 1).count();
+        Ok((join(&[low, rest >> 16]), bits, self.take(updated * super::COLUMN_WORDS)?))
+    }
+
     fn unpack_copied(&mut self, out: &mut Vec<u32>) -> Result<(), FormatError> {
         let head = self.take(COPIED_HEAD_WORDS)?;
         let [low, high, log_count, _] = head[0].to_le_bytes();
         let log_count = usize::from(log_count);
         check(
-            log_count <= LOG_COUNT_MAX,
+            (1..=COPIES_MAX).contains(&log_count),
             "log devices of copied chunks in a checkpoint list",
             head[0],
             "1 to 15",
@@ -232,7 +282,7 @@ impl Reader<'_> {
             }
             let lcn = Lcn::new(join(&[words[1], words[0] >> (2 * STEP_BITS)]));
             let member = LogMember { lcn, chunk: ChunkIndex::new(words[2]), crc: words[3] };
-            let crcs = &[member.crc; LOG_COUNT_MAX][..log_count];
+            let crcs = &[member.crc; COPIES_MAX][..log_count];
             push_log_stripe(
                 out,
                 (Seq::new(seq), ChunkIndex::new(block)),
@@ -249,11 +299,9 @@ impl Reader<'_> {
         let is_good = (1..=COLUMNS_MAX).contains(&columns.into());
         check(is_good, "columns of updated stripes in a checkpoint list", first, "1 to 16")?;
         for _ in 0..u16::from_le_bytes([low, high]) {
-            let [low, rest] = [self.take_u32()?, self.take_u32()?];
-            let (high, bits) = (rest >> 16, rest & 0xffff);
-            check_stripe(StripeId::new(join(&[low, high])))?;
-            let updated = (0..COLUMNS_MAX).filter(|column| bits >> column & 1 == 1).count();
-            let versions = self.take(updated * super::COLUMN_WORDS)?;
+            let (stripe, bits, versions) = self.take_updated()?;
+            check_stripe(StripeId::new(stripe))?;
+            let [low, high] = split(stripe);
             out.extend([UPDATED_COLUMNS << 24 | 1 << 16 | u32::from(columns), low, high, bits]);
             out.extend_from_slice(versions);
         }

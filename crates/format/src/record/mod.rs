@@ -36,7 +36,7 @@ pub(crate) use kind::BOND_BIT;
 pub use kind::{Bond, CodeIndex, Evidence, Home, NewChunk, Part, Tally};
 pub use log_stripe::LogStripe;
 pub use open_stripe::OpenStripe;
-pub(crate) use packed::{BYTES as PACKED_BYTES, Packing};
+pub(crate) use packed::{BYTES as PACKED_BYTES, COPIES_MAX, Packing};
 pub use zero::Zero;
 
 use crate::layout::Layout;

@@ -27,6 +27,10 @@ pub(crate) const NAME: &str = "copied chunk";
 /// Its length.
 pub(crate) const BYTES: usize = copied_chunk::LAYOUT.size + log_member::LAYOUT.size;
 
+/// Log chunks, copies of a chunk, that a short form speaks of: so what it stands for is at most six times as
+/// long in a list, and six in a frame.
+pub(crate) const COPIES_MAX: usize = 15;
+
 /// What short forms of a frame build on.
 #[derive(Clone, Copy)]
 pub(crate) struct Packing {
@@ -47,7 +51,7 @@ impl Packing {
         let Some(blocks) = blocks.and_then(|blocks| u16::try_from(blocks).ok()) else {
             return record.bytes();
         };
-        if members.len() != 1 || crcs.iter().any(|crc| crc != members.at(0).crc) {
+        if members.len() != 1 || crcs.len() > COPIES_MAX || crcs.iter().any(|crc| crc != members.at(0).crc) {
             return record.bytes();
         }
         let (head, member) = short.split_at_mut(copied_chunk::LAYOUT.size);
@@ -79,6 +83,13 @@ impl Packing {
             expected: "such a log stripe in the frame, and a block below 2^32",
         })?;
         let log_count = usize::from(copied_chunk::LOG_CRC_COUNT.get_u8(head));
+        if log_count > COPIES_MAX {
+            return Err(FormatError::Malformed {
+                what: "log devices of a copied chunk in a journal frame",
+                found: copied_chunk::LOG_CRC_COUNT.get_u8(head).into(),
+                expected: "at most 15",
+            });
+        }
         let crcs = LogStripe::begin(records, ChunkIndex::new(log_block), log_count);
         (0..log_count).for_each(|row| records.set_crc(crcs.at(row), member.crc));
         LogStripe::push(records, member);

@@ -202,6 +202,10 @@ proptest! {
     ) {
         let Ok(unpacked) = unpack_list(&words) else { return Ok(()) };
         prop_assert!(unpacked.len() <= 6 * words.len());
+        // What can be read can be packed again.
+        if Changes::read(&unpacked).is_err() {
+            return Ok(());
+        }
         let mut again = unpacked.clone();
         pack_list(&mut again);
         prop_assert!(again.len() <= words.len());
