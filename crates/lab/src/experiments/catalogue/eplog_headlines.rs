@@ -596,8 +596,8 @@ pub static HEADLINES: &[Headline] = &[
 ];
 
 const METADATA: &str = "the rule is that no more metadata than printed goes to the SSDs; frames of the journal and automatic checkpoints count, which \
-                        the paper's prototype does not have. The list of what no commit has covered grows with every update and goes into each \
-                        checkpoint as it is";
+                        the paper's prototype does not have. Pages of the table, with a checksum for each chunk, and the list of what no commit \
+                        has covered have three copies";
 const DEGRADED: &str = "two SSDs fail behind the last write, and the commit without them counts: each stripe that is dirty is decoded. The \
                         stand-ins have more dirty stripes than the traces had (H-09)";
 const RECOVERY: &str = "the rule is 10 % around what is printed. Of the SSD only bandwidths are known, and it is taken to serve 32 requests at once \
