@@ -248,13 +248,19 @@ impl Fleet {
     /// Moves the answers of a shard to the end of `out`; what several shards carry out is answered once.
     pub fn take_answers(&mut self, at: usize, out: &mut Vec<Done>) {
         self.shards[at].take_answers(&mut self.answers);
-        for done in self.answers.drain(..) {
-            if Fan::<EngineError>::is_part(done.tag) {
-                let ended = self.fan.end(done.tag, done.result);
-                out.extend(ended.map(|(tag, result)| Done { tag, result }));
-            } else {
-                out.push(done);
-            }
-        }
+        out.extend(self.answers.drain(..).filter_map(|done| with_last_part(&mut self.fan, done)));
     }
+
+    /// The answer to a request one part of which, or all of it, has ended, if it has with that.
+    pub fn end(&mut self, done: Done) -> Option<Done> {
+        with_last_part(&mut self.fan, done)
+    }
+}
+
+/// What is answered with an answer: that to a part is kept until the last part's.
+fn with_last_part(fan: &mut Fan<EngineError>, done: Done) -> Option<Done> {
+    if !Fan::<EngineError>::is_part(done.tag) {
+        return Some(done);
+    }
+    fan.end(done.tag, done.result).map(|(tag, result)| Done { tag, result })
 }

@@ -253,8 +253,9 @@ impl Session<'_> {
     fn give_up(&mut self, exchange: &Exchange) -> Result<(), Violation> {
         self.machine.say(|| format!("device {} is not replaced after all", exchange.replacing.dev()));
         for _ in 0..exchange.left {
-            if let Some((tag, result)) = self.fleet.fan.end(exchange.tag, Err(EngineError::GivenUp)) {
-                self.answer(Done { tag, result })?;
+            let given_up = Done { tag: exchange.tag, result: Err(EngineError::GivenUp) };
+            if let Some(done) = self.fleet.end(given_up) {
+                self.answer(done)?;
             }
         }
         Ok(())
