@@ -7,9 +7,9 @@ use crate::running::{Clients, Plant, Running};
 use crate::sockets::{ClientThreads, Sockets};
 use block::{Durability, Slot};
 use front::{Protocol, Server, ServerOptions, Volume, VolumeRequest};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 const CHUNK: u64 = 4096;
@@ -110,12 +110,17 @@ fn a_thread_that_stood_still_stops_serving_like_others() {
 /// vain, which would make data of what is a hole.
 #[test]
 fn they_tell_each_other_what_is_a_hole() {
-    static BOTH: Barrier = Barrier::new(2);
+    static READY: AtomicUsize = AtomicUsize::new(0);
     let directory = tempfile::tempdir().unwrap();
     let mut plant = plant_with(directory.path(), Clients::Elsewhere);
     let seen = seat(&mut plant, |volume, thread| {
         write_and_read(volume, thread, 1);
-        BOTH.wait();
+        READY.fetch_add(1, Ordering::AcqRel);
+        // The other may still need what this thread has.
+        while READY.load(Ordering::Acquire) < 2 {
+            volume.drive(&mut Vec::new());
+            std::thread::yield_now();
+        }
         let unit_bytes = volume.unit_bytes().unwrap();
         for _ in 0..200 {
             let mut extents = Vec::new();
