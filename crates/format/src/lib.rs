@@ -10,7 +10,7 @@
 //! - A decoder returns an error for bytes it does not accept; it never panics and never allocates more than a
 //!   small multiple of the block it was given.
 //! - Whatever a decoder accepts, the encoder reproduces bit for bit: unused bytes are zero and are checked to
-//!   be zero.
+//!   be zero. Records of a frame that have a short form come back in it.
 //! - A block is handed out only after magic, version, checksum, array and address have been verified, so a
 //!   block that was misdirected, or belongs to another array, is never mistaken for the one asked for.
 //!

@@ -21,6 +21,13 @@ const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 /// How often it is tried meanwhile.
 const LOCK_RETRY: Duration = Duration::from_millis(10);
 
+/// Before the address of clients of keys.
+pub(crate) const KEYS_AT: &str = "resp:";
+/// Before the path of a virtio disk.
+pub(crate) const VIRTIO_AT: &str = "vhost-user-blk:";
+/// Before the number of a disk of this machine.
+pub(crate) const DISK_AT: &str = "/dev/ublkb";
+
 /// What a server says of itself to those who find only its traces.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
 pub struct Record {
@@ -32,7 +39,8 @@ pub struct Record {
     pub pid: u32,
     /// Where the members and spares are.
     pub paths: Vec<PathBuf>,
-    /// Where clients connect, as `serve --nbd` takes it; or `vhost-user-blk:` and a path; or a block device.
+    /// Where clients connect, as `serve --nbd` takes it, or behind [`KEYS_AT`] as `kv serve --resp` does; or
+    /// [`VIRTIO_AT`] and a path; or a block device, [`DISK_AT`] and its number.
     pub addresses: Vec<String>,
 }
 

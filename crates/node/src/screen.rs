@@ -3,6 +3,7 @@
 use crate::describe::show_shards;
 use crate::event::work_name;
 use crate::faults::FailedBecause;
+use crate::registry::{DISK_AT, KEYS_AT, VIRTIO_AT};
 use crate::status::{
     Commit, Condition, DeviceState, DeviceStatus, Replacement, Source, Status, StoreStatus, Work,
 };
@@ -298,12 +299,18 @@ fn bring_back_or_replace(status: &Status, name: &str) -> String {
 /// The command that starts the array where it was.
 fn serve_again(status: &Status) -> String {
     let paths = status.devices.iter().filter_map(|device| device.path.as_ref());
-    let mut command = vec!["elastripe serve".to_owned()];
+    let serves_keys = status.uris.iter().any(|address| address.starts_with(KEYS_AT));
+    let mut command = vec![if serves_keys { "elastripe kv serve" } else { "elastripe serve" }.to_owned()];
     command.extend(paths.map(|path| path.display().to_string()));
     if status.devices.is_empty() {
         command.push("MEMBERS".to_owned());
     }
-    command.extend(status.uris.iter().map(|address| format!("--nbd {address}")));
+    command.extend(status.uris.iter().map(|address| {
+        let said = [(KEYS_AT, "--resp "), (VIRTIO_AT, "--vhost-user-blk "), (DISK_AT, "--ublk ")];
+        let found = said.iter().find_map(|(at, option)| Some((option, address.strip_prefix(at)?)));
+        let (option, address) = found.unwrap_or((&"--nbd ", address));
+        format!("{option}{address}")
+    }));
     if status.devices.iter().any(|device| device.path.is_none()) {
         command.push("--degraded, if the members without a path cannot be had".to_owned());
     }

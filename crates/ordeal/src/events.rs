@@ -577,6 +577,8 @@ impl Round {
         let out = self.array.harmed.iter().find(|(_, harm)| harm.out || harm.gone).map(|(&index, _)| index);
         let Some(index) = out.filter(|_| !self.array.beyond) else { return Ok(()) };
         let mut paths = self.array.paths(&mut self.rng, false);
+        // One whose superblocks are gone is no member to the command, which says so.
+        paths.retain(|path| members::has_superblock(&self.array.dir.join(path)));
         paths.extend(self.extras.clone());
         let (args, new) = self.replace_args(paths, index);
         if self.may_kill() && self.rng.percent(40) {

@@ -19,7 +19,7 @@ pub const LAYERS: [&[&str]; 9] = [
     &["front"],
     &["resp"],
     &["node"],
-    &["lab"],
+    &["lab", "monitor"],
     &["cli"],
 ];
 

@@ -1,4 +1,4 @@
-//! `inspect`: every structure on every named member, decoded. Never writes, takes no locks.
+//! `inspect`: superblocks, checkpoints and frames on each named member, decoded. Never writes, takes no locks.
 
 use super::Exit;
 use clap::Args;

@@ -71,7 +71,7 @@ pub enum Command {
     Checkpoint(maintain::CheckpointArguments),
     /// Show the superblock of one device, whatever array it belongs to.
     Examine(examine::Arguments),
-    /// Decode every structure on members, also damaged ones; never writes.
+    /// Decode superblocks, checkpoints and frames on members, also damaged ones; never writes.
     Inspect(inspect::Arguments),
     /// Replay a block trace through an array, measure and verify it.
     Replay(replay::Arguments),

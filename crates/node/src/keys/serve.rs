@@ -9,6 +9,7 @@ use crate::error::{Error, NoStore};
 use crate::fresh;
 use crate::logbook::{Level, log, log_as};
 use crate::open::Locked;
+use crate::registry::KEYS_AT;
 use crate::reloading::Reloading;
 use crate::running::{Clients, Plant};
 use crate::serve::{Address, Service, absolute, assemble, begin, end, escape, register, uri_at};
@@ -70,7 +71,7 @@ impl KeyEndpoints {
         let has_password = settings.password.is_some();
         let mut server = Server::new(limits, settings);
         crate::run_dir::make_run_dir()?;
-        let control = register(locked, addresses.iter().map(ToString::to_string))?;
+        let control = register(locked, addresses.iter().map(|address| format!("{KEYS_AT}{address}")))?;
         let signals = Signals::collect()?;
         let mut uris = Vec::new();
         for address in addresses {

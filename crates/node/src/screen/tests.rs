@@ -53,6 +53,21 @@ fn a_healthy_array_that_was_stopped() {
 }
 
 #[test]
+fn an_array_that_is_down_says_how_it_was_served() {
+    let again = |uris: Value| {
+        let mut status = status("down", "dead", vec![device("data0", "healthy", Value::Null)]);
+        status["uris"] = uris;
+        let shown = shown(status);
+        let at = shown.find("elastripe ").unwrap();
+        shown[at..].lines().next().unwrap().to_owned()
+    };
+    let all = json!(["unix:/n", "tcp:h:1", "vhost-user-blk:/v", "/dev/ublkb3"]);
+    let expected = "elastripe serve /dev/data0 --nbd unix:/n --nbd tcp:h:1 --vhost-user-blk /v --ublk 3";
+    assert_eq!(again(all), expected);
+    assert_eq!(again(json!(["resp:unix:/k"])), "elastripe kv serve /dev/data0 --resp unix:/k");
+}
+
+#[test]
 fn a_degraded_array_that_is_being_rebuilt() {
     let errors = json!({ "read": 1, "write": 0, "checksum": 2, "healed": 3 });
     let mut status = status(
