@@ -62,7 +62,9 @@ impl fmt::Display for Address {
             Self::Unix(path) => write!(f, "unix:{}", absolute(path).display()),
             Self::Tcp(address) => write!(f, "tcp:{address}"),
             #[cfg(feature = "vhost-user")]
-            Self::VhostUserBlk(path) => write!(f, "{}{}", registry::VIRTIO_AT, absolute(path).display()),
+            Self::VhostUserBlk(path) => {
+                write!(f, "{}{}", crate::registry::VIRTIO_AT, absolute(path).display())
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `inspect`: superblocks, checkpoints and frames on each named member, decoded. Never writes, takes no locks.
+//! `inspect`: superblocks, checkpoints and frames on each named member, decoded. Never writes, takes no lock.
 
 use super::Exit;
 use clap::Args;
