@@ -24,8 +24,13 @@ fn checkpoints_frames_and_records() {
     assert!(records("full_stripe") >= 8 * 3, "64 KiB are 8 stripes, each recorded in three copies");
     assert!(records("log_stripe") >= 3);
     let checkpoints = members.iter().flat_map(|member| member["checkpoints"].as_array().unwrap());
-    let good = checkpoints.filter(|checkpoint| checkpoint["body_matches"] == true).count();
-    assert!(good >= 3, "each checkpoint is there in three copies, found {good}");
+    let good: Vec<_> = checkpoints.filter(|checkpoint| checkpoint["body_matches"] == true).collect();
+    assert!(good.len() >= 3, "each checkpoint is there in three copies, found {}", good.len());
+    assert!(good.iter().all(|checkpoint| checkpoint["packed"] == true), "{good:?}");
+    let chain: Vec<_> = good.iter().filter(|checkpoint| checkpoint["kind"] == "incremental").collect();
+    assert!(!chain.is_empty() && chain.iter().all(|one| one["behind"].as_u64() < one["number"].as_u64()));
+    let text = rig.on("inspect", &MEMBERS, &[]).ok().out;
+    assert!(text.contains("goes on from checkpoint "), "{text}");
 
     // Damage: a superblock, and the frames of one device.
     scribble(&rig.path("d1"), 0, &[0x5a; 100]);

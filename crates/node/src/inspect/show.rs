@@ -92,6 +92,11 @@ fn checkpoint_text(out: &mut String, checkpoint: &Checkpoint) {
             checkpoint.change_pages
         ),
     );
+    let others = [
+        (header.behind > 0).then(|| format!("goes on from checkpoint {}", header.behind)),
+        header.beside.map(|beside| format!("others went on beside it, on checkpoint {}", beside.base)),
+    ];
+    others.iter().flatten().for_each(|other| line(out, format_args!("      {other}")));
     if let Some(list) = checkpoint.list {
         line(
             out,
@@ -207,6 +212,9 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
             "kind": header.kind.to_string(),
             "number": header.number,
             "base": header.base,
+            "behind": (header.behind > 0).then_some(header.behind),
+            "beside": header.beside.map(|beside| json!({ "base": beside.base, "block": beside.block })),
+            "packed": header.is_packed,
             "epoch": header.epoch.get(),
             "through": header.through.get(),
             "table_words": header.table_words,

@@ -95,8 +95,8 @@ fn list_words_max(config: &ArrayConfig) -> u64 {
     (spare_chunks(config) * (DIRTY_WORDS + 2 * k + LOG_STRIPE_WORDS + m)).min(LIST_WORDS_MOST)
 }
 
-/// Words of the list whatever the size of the array: what waits for a commit is in memory, is written by each
-/// checkpoint and read by a start. 32 MiB, some 300,000 updates of as many stripes.
+/// Words of the list, unpacked, whatever the size of the array: what waits for a commit is in memory, is
+/// written by each checkpoint and read by a start. 32 MiB, some 500,000 updates of as many stripes.
 const LIST_WORDS_MOST: u64 = 1 << 23;
 /// Words that a dirty stripe took in the list when it said something of all columns, which took two each.
 /// Arrays are laid out for that still.

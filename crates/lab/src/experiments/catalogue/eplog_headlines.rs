@@ -514,7 +514,7 @@ pub static HEADLINES: &[Headline] = &[
                 over: Over::Each,
             }],
             why: "the updates themselves have 8,147 MiB, as their number is taken from that (A-28). What is beyond is parity: the engine commits by \
-                  itself when the list of what no commit has covered reaches 32 MiB, some 300,000 updates of as many stripes",
+                  itself when the list of what no commit has covered reaches 32 MiB, some 500,000 updates",
         },
     },
     Headline {
