@@ -39,8 +39,8 @@ pub struct Record {
     pub pid: u32,
     /// Where the members and spares are.
     pub paths: Vec<PathBuf>,
-    /// Where clients connect, as `serve --nbd` takes it, or behind [`KEYS_AT`] as `kv serve --resp` does; or
-    /// [`VIRTIO_AT`] and a path; or a block device, [`DISK_AT`] and its number.
+    /// Where clients connect, as `serve --nbd` takes it, or behind `resp:` as `kv serve --resp` does; or
+    /// `vhost-user-blk:` and a path; or a block device, `/dev/ublkb` and its number.
     pub addresses: Vec<String>,
 }
 
