@@ -231,6 +231,11 @@ pub const fn updated_columns_words(columns: u64, updated: u64) -> u64 {
     3 + columns.div_ceil(32) + 2 * updated
 }
 
+/// Words of [`ListItem::LogStripe`] with so many members, on so many log devices.
+pub const fn log_stripe_words(members: u64, log_count: u64) -> u64 {
+    4 + log_count + 4 * members
+}
+
 /// Words that have a bit for each column.
 fn bit_words(columns: u16) -> usize {
     usize::from(columns).div_ceil(COLUMNS_PER_WORD)

@@ -7,7 +7,8 @@
 //! - A run of *updated columns* is one of dirty stripes with so many columns.
 
 use super::{
-    Change, ItemRef, Reader, UPDATED_COLUMNS, check_log_stripe, check_stripe, join, push_log_stripe, split,
+    Change, ItemRef, Reader, UPDATED_COLUMNS, check_log_stripe, check_stripe, join, log_stripe_words,
+    push_log_stripe, split,
 };
 use crate::names::MemberFate;
 use crate::record::COPIES_MAX;
@@ -222,7 +223,8 @@ fn unpacked_words(words: &[u32]) -> Result<usize, FormatError> {
         match kind.into() {
             COPIED_CHUNKS => {
                 reader.take(COPIED_HEAD_WORDS + entries * COPIED_WORDS)?;
-                count += entries * log_stripe_words(log_count.into());
+                let words = log_stripe_words(1, log_count.into());
+                count += entries * usize::try_from(words).unwrap_or(usize::MAX);
             }
             UPDATED_STRIPES => {
                 reader.take_u32()?;
@@ -237,11 +239,6 @@ fn unpacked_words(words: &[u32]) -> Result<usize, FormatError> {
         }
     }
     Ok(count)
-}
-
-/// Words of the item that a copied chunk stands for.
-const fn log_stripe_words(log_count: usize) -> usize {
-    4 + log_count + super::MEMBER_WORDS
 }
 
 impl<'a> Reader<'a> {

@@ -12,6 +12,7 @@ use format::{
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 const CRC_OFFSET: usize = BLOCK_BYTES - 4;
 /// Offset of the first byte behind the fields that all blocks share and whose mutation is always refused.
@@ -155,6 +156,12 @@ const PLACES: [Place; 4] = [
     Place::Page { dev: 0, area: 0, block: 0, number: 1 },
 ];
 
+/// A word, now and then the head of an item of such kinds.
+fn word(kinds: Range<u32>, logs: Range<u32>) -> impl Strategy<Value = u32> {
+    let head = (kinds, logs, 0..6u32).prop_map(|(kind, logs, count)| kind << 24 | logs << 16 | count);
+    prop_oneof![any::<u32>(), 0..4u32, head]
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -170,11 +177,7 @@ proptest! {
     #[test]
     fn arbitrary_lists_are_refused_or_reproduced(
         words in prop::collection::vec(
-            prop_oneof![
-                any::<u32>(),
-                0..4u32,
-                (1..11u32, 0..3u32, 0..6u32).prop_map(|(kind, logs, count)| kind << 24 | logs << 16 | count),
-            ],
+            word(1..11, 0..3),
             0..200,
         )
     ) {
@@ -191,12 +194,7 @@ proptest! {
     #[test]
     fn arbitrary_packed_lists_are_refused_or_unpacked(
         words in prop::collection::vec(
-            prop_oneof![
-                any::<u32>(),
-                0..4u32,
-                1u32 << 30..(1 << 30) + 9,
-                (8..13u32, 0..3u32, 0..6u32).prop_map(|(kind, logs, count)| kind << 24 | logs << 16 | count),
-            ],
+            word(8..13, 0..3),
             0..100,
         )
     ) {
@@ -216,11 +214,7 @@ proptest! {
     #[test]
     fn arbitrary_changes_are_refused_or_give_a_list(
         words in prop::collection::vec(
-            prop_oneof![
-                any::<u32>(),
-                0..4u32,
-                (1..11u32, 0..2u32, 0..6u32).prop_map(|(kind, logs, count)| kind << 24 | logs << 16 | count),
-            ],
+            word(1..11, 0..2),
             0..60,
         )
     ) {

@@ -6,7 +6,7 @@ use super::{columns, log_stripes_max};
 use crate::slots::root_pages;
 use crate::store::space_words_max;
 use crate::table::{Table, WORDS};
-use format::{ArrayConfig, updated_columns_words};
+use format::{ArrayConfig, log_stripe_words, updated_columns_words};
 
 /// What the live state takes, or what a plan adds to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -39,7 +39,7 @@ impl ListRoom {
     pub fn size(&self, (dirty_stripes, updated): (u64, u64), (log_stripes, members): (u64, u64)) -> ListSize {
         let words = dirty_stripes * updated_columns_words(self.data_count, 0)
             + updated * UPDATED_WORDS
-            + log_stripes * log_words(self.parity_count)
+            + log_stripes * log_stripe_words(0, self.parity_count)
             + members * MEMBER_WORDS;
         ListSize { words, log_stripes }
     }
@@ -80,11 +80,6 @@ const MEMBER_WORDS: u64 = 4;
 /// Words of an updated column of a dirty stripe in the list.
 const UPDATED_WORDS: u64 = 2;
 
-/// Words of a log stripe in the list, its members aside.
-fn log_words(parity_count: u64) -> u64 {
-    4 + parity_count
-}
-
 /// Words of a list that a full checkpoint has room for beside the header, the root, and what the list says of
 /// the space.
 pub fn area_words(config: &ArrayConfig) -> u64 {
@@ -100,7 +95,7 @@ pub fn words_live(config: &ArrayConfig, width: u64) -> u64 {
     let log_stripes = log_stripes_max(config);
     let members = (log_stripes * width).min(chunks);
     let most = config.stripe_count * updated_columns_words(k, k)
-        + log_stripes * log_words(m)
+        + log_stripes * log_stripe_words(0, m)
         + members * MEMBER_WORDS;
     most.min(area_words(config))
 }

@@ -33,7 +33,9 @@ use crate::table::Table;
 use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, SAME, Updated};
 use format::record::LogStripe;
-use format::{ArrayConfig, List, LogMember, MemberFate, RecordRef, StripeChunk, updated_columns_words};
+use format::{
+    ArrayConfig, List, LogMember, MemberFate, RecordRef, StripeChunk, log_stripe_words, updated_columns_words,
+};
 use hot::HotStripes;
 use list_room::{ListRoom, ListSize};
 use log_table::LogTable;
@@ -82,7 +84,7 @@ fn log_width(config: &ArrayConfig) -> u64 {
 /// which a checkpoint has room.
 fn log_stripes_max(config: &ArrayConfig) -> u64 {
     let chunk_blocks = (config.geometry.chunk_bytes() / META_BYTES) as u64;
-    let listed = list_room::area_words(config) / (LOG_STRIPE_WORDS + columns(config).1);
+    let listed = list_room::area_words(config) / log_stripe_words(1, columns(config).1);
     let placed = log_table::PLACES_MAX / log_width(config);
     (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config)).min(listed).min(placed)
 }
@@ -92,7 +94,7 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
 /// for commits ([`ListRoom`]).
 fn list_words_max(config: &ArrayConfig) -> u64 {
     let (k, m) = columns(config);
-    (spare_chunks(config) * (DIRTY_WORDS + 2 * k + LOG_STRIPE_WORDS + m)).min(LIST_WORDS_MOST)
+    (spare_chunks(config) * (DIRTY_WORDS + 2 * k + log_stripe_words(1, m))).min(LIST_WORDS_MOST)
 }
 
 /// Words of the list, unpacked, whatever the size of the array: what waits for a commit is in memory, is
@@ -101,8 +103,6 @@ const LIST_WORDS_MOST: u64 = 1 << 23;
 /// Words that a dirty stripe took in the list when it said something of all columns, which took two each.
 /// Arrays are laid out for that still.
 const DIRTY_WORDS: u64 = 3;
-/// Words of a log stripe of one member in it, its checksums aside.
-const LOG_STRIPE_WORDS: u64 = 4 + 4;
 
 fn list_words_live(config: &ArrayConfig) -> u64 {
     list_room::words_live(config, log_width(config))
