@@ -127,7 +127,11 @@ impl Core {
     fn begin_round(&mut self) {
         // The copies are written in turn, however much has changed since: torn everywhere, this round must
         // leave what the last one said.
-        let update = format::update_after(self.board.members.last_round, self.health.config_seq);
+        let mut update = format::update_after(self.board.members.last_round, self.health.config_seq);
+        if self.board.members.only.is_some() {
+            // Those who do not get this one must find their older copy written by the next.
+            update = format::update_after(update, update);
+        }
         (self.health.config_seq, self.board.members.last_round) = (update, update);
         for dev in self.told() {
             let superblock = self.superblock_of(dev);

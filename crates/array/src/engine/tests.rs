@@ -156,6 +156,41 @@ fn the_copies_of_superblocks_are_written_in_turn() {
     }
 }
 
+/// A round that a successor alone is told must not make the next one go over the newest copy of the others, nor
+/// over the only one of the successor.
+#[test]
+fn the_copies_of_superblocks_are_written_in_turn_with_a_successor_too() {
+    let mut core = core(EngineOptions::default());
+    let mut publisher = Publisher::default();
+    let mut last = vec![None; usize::from(MEMBERS)];
+    let mut rounds = 0;
+    let successor = DevIndex::new(1);
+    core.health.config_seq += 1;
+    core.publish_members();
+    for step in 0..4 {
+        match step {
+            1 => assert!(core.succeed(successor, 77)),
+            2 => core.tell_of_successor(),
+            3 => core.publish_durable(),
+            _ => (),
+        }
+        while publisher.is_busy(&core) {
+            for op in core.ops.list.iter().filter(|op| op.kind == OpKind::Write) {
+                let before = last[op.dev.index()].replace(op.offset_bytes);
+                assert!(
+                    before != Some(op.offset_bytes) || (step, op.dev) == (1, successor),
+                    "{step}: {op:?}"
+                );
+                rounds += 1;
+            }
+            for (_, tag) in end_operations(&mut core) {
+                end(&mut publisher, &mut core, tag);
+            }
+        }
+    }
+    assert_eq!(rounds, 3 * usize::from(MEMBERS) + 1);
+}
+
 #[test]
 fn a_flush_flushes_who_was_written_to_and_answers_who_waited() {
     let mut core = core(EngineOptions::default());
