@@ -156,8 +156,8 @@ fn the_copies_of_superblocks_are_written_in_turn() {
     }
 }
 
-/// A round that a successor alone is told must not make the next one go over the newest copy of the others, nor
-/// over the only one of the successor.
+/// A round that a successor alone is told must not make the next one go over the newest copy of the others,
+/// nor over the only one of the successor.
 #[test]
 fn the_copies_of_superblocks_are_written_in_turn_with_a_successor_too() {
     let mut core = core(EngineOptions::default());
