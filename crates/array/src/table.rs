@@ -34,7 +34,7 @@ use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Divisor, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
-use frames::{Frames, GROUP_PAGES, PageWords, TablePage};
+use frames::{Frames, GROUP_PAGES, KeptPage, PageWords, TablePage, ZEROS};
 use space::SpacePages;
 use std::collections::BTreeMap;
 use waiting::WaitingPatches;
@@ -89,13 +89,10 @@ impl WordAt {
 
 /// Words of a page.
 pub const WORDS: u64 = PAGE_WORDS as u64;
-const PAGE_BYTES: u64 = size_of::<TablePage>() as u64;
+const PAGE_BYTES: u64 = Frames::CONTENT_BYTES as u64;
 
 /// A chunk that a stripe names, with its column: data, then parity.
 pub type NamedChunk = (StripeId, usize, ChunkIndex);
-
-/// What a page that was never written holds.
-static ZEROS: TablePage = TablePage::ZEROS;
 
 /// A bit per page.
 #[derive(Default)]
@@ -176,7 +173,7 @@ pub struct Table {
     /// Pages of the snapshot that nobody said are written.
     wanted: PageBits,
     /// Those of them that changed since, as they were.
-    kept: BTreeMap<usize, Box<TablePage>>,
+    kept: BTreeMap<usize, Box<KeptPage>>,
     waiting: WaitingPatches,
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
@@ -276,7 +273,7 @@ impl Table {
 
     /// A page that is about to change.
     #[inline]
-    fn page_mut(&mut self, index: usize) -> &mut TablePage {
+    fn page_mut(&mut self, index: usize) -> TablePage<'_> {
         if self.wanted.has(index) {
             self.keep(index);
         }
@@ -289,7 +286,7 @@ impl Table {
     }
 
     #[cold]
-    fn first_frame(&mut self, index: usize) -> &mut TablePage {
+    fn first_frame(&mut self, index: usize) -> TablePage<'_> {
         self.assert_unwritten(index);
         self.frames.insert(index, &ZEROS)
     }
@@ -305,17 +302,16 @@ impl Table {
     fn group_mut(&mut self, WordAt { page, word }: WordAt) -> &mut PageWords {
         let page = self.page_mut(page);
         page.changed.set_word(word);
-        &mut page.words
+        page.words
     }
 
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
-        let page = self.frames.get_mut(index);
-        let kept = page.as_deref().unwrap_or(&ZEROS).clone();
-        if let Some(page) = page {
-            page.changed = GroupBits::NONE;
-        }
+        let kept = match self.frames.frame_of(index).map(|frame| self.frames.in_frame(frame)) {
+            Some(page) => KeptPage { words: *page.words, changed: std::mem::take(page.changed) },
+            None => KeptPage { words: ZEROS, changed: GroupBits::NONE },
+        };
         self.kept.insert(index, Box::new(kept));
     }
 
@@ -425,10 +421,10 @@ impl Table {
     #[inline]
     pub fn page(&self, index: usize) -> &[u32; PAGE_WORDS] {
         match self.frames.get(index) {
-            Some(page) => &page.words,
+            Some(words) => words,
             None => {
                 self.assert_unwritten(index);
-                &ZEROS.words
+                &ZEROS
             }
         }
     }
@@ -474,8 +470,9 @@ impl Table {
         if index >= self.page_count() {
             return false;
         }
-        if self.has_frame(index) || *words != ZEROS.words {
-            *self.page_mut(index) = TablePage { words: *words, changed: GroupBits::all() };
+        if self.has_frame(index) || *words != ZEROS {
+            let page = self.page_mut(index);
+            (*page.words, *page.changed) = (*words, GroupBits::all());
         }
         true
     }
@@ -483,8 +480,8 @@ impl Table {
     /// Changes one page, which there is and which is not absent, as a checkpoint says.
     pub fn apply_patch(&mut self, patch: &Patch<'_>) {
         let page = self.page_mut(patch.index);
-        patch.apply(&mut page.words);
-        page.changed = GroupBits::all();
+        patch.apply(page.words);
+        *page.changed = GroupBits::all();
     }
 
     /// Whether every chunk that the pages in memory name exists.
@@ -510,14 +507,14 @@ impl Table {
 
     /// Which words of a page a checkpoint lacks.
     pub fn changed_groups(&self, index: usize) -> GroupBits {
-        self.frames.get(index).map_or(GroupBits::NONE, |page| page.changed)
+        self.frames.changed(index).copied().unwrap_or(GroupBits::NONE)
     }
 
     /// What is there now is what a checkpoint holds.
     pub fn clear_changed(&mut self) {
         for index in self.changed.iter() {
-            if let Some(page) = self.frames.get_mut(index) {
-                page.changed = GroupBits::NONE;
+            if let Some(changed) = self.frames.changed_mut(index) {
+                *changed = GroupBits::NONE;
             }
         }
         self.changed.clear_all();
@@ -606,7 +603,7 @@ impl Table {
     /// A page of the snapshot, as it was when that was taken.
     pub fn snapshot_page(&self, index: usize) -> &[u32; PAGE_WORDS] {
         match self.kept.get(&index) {
-            Some(page) if !planted(Planted::SnapshotMoves) => &page.words,
+            Some(kept) if !planted(Planted::SnapshotMoves) => &kept.words,
             Some(_) | None => self.page(index),
         }
     }
@@ -614,7 +611,7 @@ impl Table {
     /// What had changed on a page of the snapshot when that was taken.
     pub fn snapshot_groups(&self, index: usize) -> GroupBits {
         match self.kept.get(&index) {
-            Some(page) if !planted(Planted::KeptChangesMove) => page.changed,
+            Some(kept) if !planted(Planted::KeptChangesMove) => kept.changed,
             Some(_) | None => self.changed_groups(index),
         }
     }
@@ -623,10 +620,10 @@ impl Table {
     pub fn release_page(&mut self, index: usize) {
         let is_kept = self.kept.remove(&index).is_some();
         self.wanted.clear(index);
-        if let Some(page) = self.frames.get_mut(index)
+        if let Some(changed) = self.frames.changed_mut(index)
             && !is_kept
         {
-            page.changed = GroupBits::NONE;
+            *changed = GroupBits::NONE;
         }
     }
 

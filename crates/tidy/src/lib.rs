@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The crates, lowest layer first: a crate may depend on crates of lower layers only.
 pub const LAYERS: [&[&str]; 9] = [
-    &["block", "checksum"],
+    &["block", "checksum", "prefetch"],
     &["erasure", "flash", "format", "placement", "reliability", "trace"],
     &["array", "kv"],
     &["device", "sim"],

@@ -259,6 +259,10 @@ impl Core {
         if self.jobs.table[key].lost {
             return self.end_job(key);
         }
+        if self.store.table.is_far() {
+            let records = self.jobs.table[key].plan.records.iter();
+            records.for_each(|record| self.scheme.prefetch(&self.store, record));
+        }
         if self.options.content == Content::Checked && self.compute(key) == Judged::Bad {
             self.jobs.table[key].lost = true;
             return self.end_job(key);

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 const SPACE_PAGES_AT_ONCE: usize = 64;
 
 /// Entries whose bits are looked at together before they are released.
-const FORESEEN: usize = 32;
+const ASKED_FOR: usize = 32;
 
 /// See the module's documentation.
 pub(super) struct Quarantine {
@@ -75,18 +75,18 @@ impl Core {
     /// Lets go of what is free for certain.
     pub fn release_quarantine(&mut self) {
         let (persisted, oldest) = (self.board.flush.persisted(), self.reads.tickets.oldest());
-        let (is_far, mut foreseen) = (self.store.table.is_far(), 0);
+        let (is_far, mut asked_for) = (self.store.table.is_far(), 0);
         while let Some(front) = self.freed.quarantine.front() {
             let early = planted(Planted::ReuseBeforeDurable)
                 || planted(Planted::ReuseBeforePersisted) && front.seq <= self.board.flush.durable();
             if (front.seq > persisted && !early) || front.ticket > oldest {
                 break;
             }
-            if is_far && foreseen == 0 {
-                foreseen = FORESEEN;
-                self.foresee_released();
+            if is_far && asked_for == 0 {
+                asked_for = ASKED_FOR;
+                self.prefetch_released();
             }
-            foreseen = foreseen.saturating_sub(1);
+            asked_for = asked_for.saturating_sub(1);
             match front.what {
                 Freed::Chunks(run) => {
                     self.release_or_trim(run, self.is_unit_trimmed(run));
@@ -110,15 +110,15 @@ impl Core {
         self.discard_dead_log();
     }
 
-    /// Looks at the bits of what comes next in the quarantine, all over the devices, so that they come from
+    /// Asks for the bits of what comes next in the quarantine, all over the devices, so that they come from
     /// memory side by side.
-    fn foresee_released(&self) {
-        let bits = |freed: &Quarantined| match freed.what {
-            Freed::Chunks(run) | Freed::Discarded(run) => self.store.table.foresee_bits(run.first),
-            Freed::LogTail(_) => 0,
-        };
-        let next = self.freed.quarantine.iter().take(FORESEEN);
-        std::hint::black_box(next.fold(0, |seen, freed| seen ^ bits(freed)));
+    fn prefetch_released(&self) {
+        for freed in self.freed.quarantine.iter().take(ASKED_FOR) {
+            match freed.what {
+                Freed::Chunks(run) | Freed::Discarded(run) => self.store.table.prefetch_bit(run.first),
+                Freed::LogTail(_) => {}
+            }
+        }
     }
 
     /// Whether a checkpoint may be begun, as far as the space goes: notes what is leased, or freed and not

@@ -23,7 +23,7 @@ impl Columns<'_> {
 
 /// The same, to be changed.
 pub struct ColumnsMut<'a> {
-    page: &'a mut TablePage,
+    page: TablePage<'a>,
     word: usize,
 }
 
@@ -49,17 +49,16 @@ impl Table {
     }
 
     /// Whether there is so much of it in memory that the processor keeps hardly any of it at hand: whoever is
-    /// about to look into many pages looks at all of them first ([`Table::foresee`]).
+    /// about to look into many pages asks for all of them first ([`Table::prefetch`]).
     pub fn is_far(&self) -> bool {
         self.frames.len() > NEAR_PAGES
     }
 
-    /// Looks at a column of a stripe that is soon to be looked at or changed, and at what goes with it. What
-    /// comes out means nothing; but looks that do not need each other wait for memory side by side.
+    /// Asks for the memory of a column of a stripe that is soon to be looked at or changed.
     #[inline]
-    pub fn foresee(&self, stripe: StripeId, column: usize) -> u32 {
+    pub fn prefetch(&self, stripe: StripeId, column: usize) {
         let WordAt { page, word } = self.column_word(stripe, column);
-        self.frames.get(page).map_or(0, |page| page.words[word] ^ u32::from(page.changed.has_word(word)))
+        self.frames.prefetch(page, word);
     }
 
     /// All columns of a stripe, data and parity, to be looked at.

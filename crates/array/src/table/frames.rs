@@ -1,19 +1,23 @@
 //! The pages of the table that are in memory.
 
 use format::{GroupBits, PAGE_WORDS};
+use prefetch::prefetch;
 
 pub(super) type PageWords = [u32; PAGE_WORDS];
 
+/// What a page that was never written holds.
+pub(super) static ZEROS: PageWords = [0; PAGE_WORDS];
+
 /// A page and what changed on it since the last checkpoint, or, until it is written, before that.
-#[derive(Clone)]
-pub(super) struct TablePage {
-    pub words: PageWords,
-    pub changed: GroupBits,
+pub(super) struct TablePage<'a> {
+    pub words: &'a mut PageWords,
+    pub changed: &'a mut GroupBits,
 }
 
-impl TablePage {
-    /// What a page that was never written holds.
-    pub const ZEROS: Self = Self { words: [0; PAGE_WORDS], changed: GroupBits::NONE };
+/// A page as it was when a checkpoint was taken, with what had changed on it.
+pub(super) struct KeptPage {
+    pub words: PageWords,
+    pub changed: GroupBits,
 }
 
 /// Pages whose frames are looked up together.
@@ -43,7 +47,10 @@ pub(super) struct Frames {
     groups: Vec<Group>,
     groups_free: Vec<u32>,
     #[expect(clippy::vec_box, reason = "pages do not move when there are more")]
-    pages: Vec<Box<TablePage>>,
+    pages: Vec<Box<PageWords>>,
+    /// What changed on each, side by side: whoever asks many pages only for that, or changes a word of many,
+    /// waits for memory once for each.
+    changed: Vec<GroupBits>,
     holders: Vec<Holder>,
     free: Vec<u32>,
     hand: usize,
@@ -56,6 +63,7 @@ impl Frames {
             groups: Vec::new(),
             groups_free: Vec::new(),
             pages: Vec::new(),
+            changed: Vec::new(),
             holders: Vec::new(),
             free: Vec::new(),
             hand: 0,
@@ -69,7 +77,9 @@ impl Frames {
 
     /// Bytes that a frame takes.
     pub const FRAME_BYTES: u64 =
-        (size_of::<TablePage>() + size_of::<Box<TablePage>>() + size_of::<Holder>()) as u64;
+        (size_of::<Box<PageWords>>() + Self::CONTENT_BYTES + size_of::<Holder>()) as u64;
+    /// Bytes of a page and of what is known to have changed on it.
+    pub const CONTENT_BYTES: usize = size_of::<PageWords>() + size_of::<GroupBits>();
 
     /// Bytes that a group takes.
     pub const GROUP_BYTES: u64 = size_of::<Group>() as u64;
@@ -84,18 +94,33 @@ impl Frames {
 
     /// What is in a frame.
     #[inline]
-    pub fn in_frame(&mut self, frame: usize) -> &mut TablePage {
-        &mut self.pages[frame]
+    pub fn in_frame(&mut self, frame: usize) -> TablePage<'_> {
+        TablePage { words: &mut self.pages[frame], changed: &mut self.changed[frame] }
     }
 
     #[inline]
-    pub fn get(&self, page: usize) -> Option<&TablePage> {
+    pub fn get(&self, page: usize) -> Option<&PageWords> {
         self.frame_of(page).map(|frame| &*self.pages[frame])
     }
 
+    /// What changed on a page that has a frame.
     #[inline]
-    pub fn get_mut(&mut self, page: usize) -> Option<&mut TablePage> {
-        self.frame_of(page).map(|frame| &mut *self.pages[frame])
+    pub fn changed(&self, page: usize) -> Option<&GroupBits> {
+        self.frame_of(page).map(|frame| &self.changed[frame])
+    }
+
+    #[inline]
+    pub fn changed_mut(&mut self, page: usize) -> Option<&mut GroupBits> {
+        self.frame_of(page).map(|frame| &mut self.changed[frame])
+    }
+
+    /// Asks for what is looked at when a word of a page is, or is changed.
+    #[inline]
+    pub fn prefetch(&self, page: usize, word: usize) {
+        if let Some(frame) = self.frame_of(page) {
+            prefetch(&self.pages[frame][word]);
+            prefetch(&self.changed[frame]);
+        }
     }
 
     /// Frames that hold a page.
@@ -103,24 +128,26 @@ impl Frames {
         self.pages.len() - self.free.len()
     }
 
-    /// Gives a page a frame that has none.
-    pub fn insert(&mut self, index: usize, page: &TablePage) -> &mut TablePage {
+    /// Gives a page a frame that has none. Nothing changed on it.
+    pub fn insert(&mut self, index: usize, words: &PageWords) -> TablePage<'_> {
         let holder = Holder { page: number(index), pins: 0, is_used: true };
         let frame = match self.free.pop() {
             Some(free) => {
                 let frame = place(free);
-                (*self.pages[frame], self.holders[frame]) = (page.clone(), holder);
+                (*self.pages[frame], self.changed[frame]) = (*words, GroupBits::NONE);
+                self.holders[frame] = holder;
                 frame
             }
             None => {
-                self.pages.push(Box::new(page.clone()));
+                self.pages.push(Box::new(*words));
+                self.changed.push(GroupBits::NONE);
                 self.holders.push(holder);
                 self.pages.len() - 1
             }
         };
         let group = self.group(index / GROUP);
         self.groups[group][index % GROUP] = number(frame) + 1;
-        &mut self.pages[frame]
+        self.in_frame(frame)
     }
 
     /// The number of a group, which has one from now on.
@@ -217,15 +244,11 @@ fn number(index: usize) -> u32 {
 mod tests {
     use super::*;
 
-    fn filled(word: u32) -> TablePage {
-        TablePage { words: [word; PAGE_WORDS], changed: GroupBits::NONE }
-    }
-
     #[test]
     fn what_is_pinned_or_must_stay_is_not_evicted_and_what_was_used_goes_last() {
         let mut frames = Frames::new(1000);
         for page in [5, 40, 999, 6] {
-            frames.insert(page, &filled(page as u32));
+            frames.insert(page, &[page as u32; PAGE_WORDS]);
         }
         assert_eq!(frames.pages().collect::<Vec<_>>(), [5, 6, 40, 999]);
         frames.pin(5);
@@ -234,9 +257,9 @@ mod tests {
         assert!(frames.evict(|page| page != 40) && frames.get(6).is_none());
         assert!(!frames.evict(|page| page != 40), "one is pinned, the other must stay");
         frames.unpin(5);
-        frames.insert(999, &filled(7));
+        frames.insert(999, &[7; PAGE_WORDS]);
         assert_eq!((frames.len(), frames.pages.len()), (3, 4), "frames are used again");
-        assert_eq!(frames.get(999).map(|page| page.words), Some([7; PAGE_WORDS]));
-        assert!(frames.get_mut(5).is_some() && frames.evict(|page| page == 5) && frames.len() == 2);
+        assert_eq!(frames.get(999), Some(&[7; PAGE_WORDS]));
+        assert!(frames.changed_mut(5).is_some() && frames.evict(|page| page == 5) && frames.len() == 2);
     }
 }

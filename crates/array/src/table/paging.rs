@@ -1,11 +1,10 @@
 //! Which pages of the table are in memory.
 
 use super::frames::Frames;
-use super::frames::TablePage;
 use super::{PageBits, SlotState, Table, ZEROS, are_sane, fixed_bytes, may_page};
 use crate::planted::{Planted, planted};
 use block::{ChunkIndex, DevIndex, Geometry, StripeId};
-use format::{ArrayConfig, GroupBits, PAGE_WORDS, StripeChunk};
+use format::{ArrayConfig, PAGE_WORDS, StripeChunk};
 
 /// See [`Table::pages_at_once`]. The larger number takes 16 MiB.
 const PAGES_AT_ONCE: std::ops::Range<usize> = 32..4096;
@@ -229,7 +228,7 @@ impl Table {
     pub fn bring(&mut self, page: usize, words: &[u32]) {
         let words = words.try_into().expect("whoever reads a page looks at its shape");
         if !self.has_frame(page) {
-            self.frames.insert(page, &TablePage { words, changed: GroupBits::NONE });
+            self.frames.insert(page, &words);
             self.waiting.remove(page);
             self.clear_now(page);
             // One that waited to be saved cannot make room: nobody is to look through all of them for it.

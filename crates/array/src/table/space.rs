@@ -130,19 +130,18 @@ impl Table {
     pub fn space_word(&self, dev: DevIndex, word: u32) -> Option<u32> {
         let at = self.space.at(dev, word);
         match self.frames.get(at.page) {
-            Some(page) => Some(page.words[at.word]),
+            Some(words) => Some(words[at.word]),
             None if self.is_paged() && self.is_somewhere(at.page) => None,
             None => Some(0),
         }
     }
 
-    /// Looks at the word of a chunk's bit as [`Table::foresee`] looks at columns.
-    pub fn foresee_bits(&self, addr: ChunkAddr) -> u32 {
-        if self.space.windows == 0 {
-            return 0;
+    /// Asks for the memory of a chunk's bit.
+    pub fn prefetch_bit(&self, addr: ChunkAddr) {
+        if self.space.windows > 0 {
+            let at = self.space.at(addr.dev, bit_of(addr.chunk).0);
+            self.frames.prefetch(at.page, at.word);
         }
-        let at = self.space.at(addr.dev, bit_of(addr.chunk).0);
-        self.frames.get(at.page).map_or(0, |page| page.words[at.word])
     }
 
     /// The same, to be changed; its page is not absent.

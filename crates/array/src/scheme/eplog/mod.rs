@@ -30,7 +30,7 @@ use crate::planted::{Planted, planted};
 use crate::space::ChunkBits;
 use crate::store::{Store, code_width};
 use crate::table::Table;
-use block::{ChunkAddr, ChunkIndex, Lcn, META_BYTES, Pool, Seq, StripeId};
+use block::{ChunkAddr, ChunkIndex, Geometry, Lcn, META_BYTES, Pool, Seq, StripeId};
 use dirty::{DirtyStripes, NO_OWNER, SAME, Updated};
 use format::record::LogStripe;
 use format::{
@@ -330,6 +330,19 @@ impl Eplog {
     }
 }
 
+/// The columns that a record of updates or of a commit begins with.
+#[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
+fn each_column(geometry: &Geometry, record: RecordRef<'_>, mut look: impl FnMut(StripeId, usize)) {
+    match record {
+        RecordRef::LogStripe(record) => {
+            let members = record.members().iter();
+            members.for_each(|member| look(geometry.stripe_of(member.lcn), geometry.column_of(member.lcn)));
+        }
+        RecordRef::Commit(record) => look(record.stripe(), 0),
+        _ => {}
+    }
+}
+
 impl Scheme for Eplog {
     fn locate(&self, store: &Store, lcn: Lcn) -> Located {
         let geometry = store.config.geometry;
@@ -447,23 +460,15 @@ impl Scheme for Eplog {
         Ok(())
     }
 
-    #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
+    fn prefetch(&self, store: &Store, record: RecordRef<'_>) {
+        each_column(&store.config.geometry, record, |stripe, column| store.table.prefetch(stripe, column));
+    }
+
     fn foresee(&self, store: &Store, record: RecordRef<'_>) {
-        let geometry = store.config.geometry;
         let mut seen = 0;
-        match record {
-            RecordRef::LogStripe(record) => {
-                for LogMember { lcn, .. } in record.members().iter() {
-                    let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
-                    seen ^= store.table.foresee(stripe, column) ^ self.foresee_column(stripe, column);
-                }
-            }
-            RecordRef::Commit(record) => {
-                let stripe = record.stripe();
-                seen ^= store.table.foresee(stripe, 0) ^ self.foresee_column(stripe, 0);
-            }
-            _ => {}
-        }
+        each_column(&store.config.geometry, record, |stripe, column| {
+            seen ^= self.foresee_column(stripe, column);
+        });
         std::hint::black_box(seen);
     }
 
@@ -586,8 +591,11 @@ impl Commits for Eplog {
 
     fn foresee_commits(&self, store: &Store, stripes: &[StripeId]) {
         let k = store.config.geometry.data_count();
-        let ends = |stripe| store.table.foresee(stripe, 0) ^ store.table.foresee(stripe, k);
-        let each = stripes.iter().map(|&stripe| ends(stripe) ^ self.foresee_column(stripe, 0));
+        for &stripe in stripes {
+            store.table.prefetch(stripe, 0);
+            store.table.prefetch(stripe, k);
+        }
+        let each = stripes.iter().map(|&stripe| self.foresee_column(stripe, 0));
         std::hint::black_box(each.fold(0, |seen, one| seen ^ one));
     }
 
