@@ -23,6 +23,7 @@
 mod columns;
 mod frames;
 mod grown;
+mod page_bits;
 mod paging;
 mod space;
 mod waiting;
@@ -35,6 +36,7 @@ use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Divisor, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use frames::{Frames, GROUP_PAGES, KeptPage, PageWords, TablePage, ZEROS};
+use page_bits::PageBits;
 use space::SpacePages;
 use std::collections::BTreeMap;
 use waiting::WaitingPatches;
@@ -93,61 +95,6 @@ const PAGE_BYTES: u64 = Frames::CONTENT_BYTES as u64;
 
 /// A chunk that a stripe names, with its column: data, then parity.
 pub type NamedChunk = (StripeId, usize, ChunkIndex);
-
-/// A bit per page.
-#[derive(Default)]
-struct PageBits(Vec<u64>);
-
-impl PageBits {
-    fn new(pages: usize) -> Self {
-        Self(vec![0; pages.div_ceil(64)])
-    }
-
-    #[inline]
-    fn has(&self, page: usize) -> bool {
-        self.0[page / 64] >> (page % 64) & 1 == 1
-    }
-
-    #[inline]
-    fn set(&mut self, page: usize) {
-        self.0[page / 64] |= 1 << (page % 64);
-    }
-
-    /// The same; `true` if it was not set.
-    #[inline]
-    fn add(&mut self, page: usize) -> bool {
-        let is_new = !self.has(page);
-        self.set(page);
-        is_new
-    }
-
-    fn clear(&mut self, page: usize) {
-        self.0[page / 64] &= !(1 << (page % 64));
-    }
-
-    fn clear_all(&mut self) {
-        self.0.fill(0);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(|&bits| bits == 0)
-    }
-
-    fn count(&self) -> usize {
-        self.0.iter().map(|bits| bits.count_ones() as usize).sum()
-    }
-
-    /// The pages whose bit is set, in order.
-    fn iter(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().enumerate().filter(|&(_, &bits)| bits != 0).flat_map(|(i, &bits)| {
-            (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| i * 64 + bit)
-        })
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        self.0.len() as u64 * 8
-    }
-}
 
 /// See the module's documentation.
 pub struct Table {
@@ -642,7 +589,8 @@ fn may_page(config: &ArrayConfig) -> bool {
 
 /// Bytes of a table of so many pages besides the pages and their lookup.
 fn fixed_bytes(pages: u64) -> u64 {
-    let (bits, in_slots) = (|count: u64| count.div_ceil(64) * 8, slots::page_count(pages));
+    let bits = |count: u64| (count.div_ceil(64) + count.div_ceil(64 * 64)) * 8;
+    let in_slots = slots::page_count(pages);
     Frames::fixed_bytes(pages) + 4 * bits(pages) + bits(in_slots) + in_slots
 }
 

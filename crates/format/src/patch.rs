@@ -90,11 +90,14 @@ impl GroupBits {
     pub fn encode_patch(&self, index: usize, page: &[u32; PAGE_WORDS], out: &mut [u32]) {
         let there = |i: usize| u32::from(self.0[i] != 0) << i;
         let index = u32::try_from(index).expect("a table has fewer pages than 2^32");
-        let head = [index, (0..BIT_WORDS).map(there).sum()];
-        let bits = self.0.into_iter().filter(|&bits| bits != 0);
-        let changed = self.groups().flat_map(|group| &page[group * GROUP_WORDS..][..GROUP_WORDS]);
-        let words = head.into_iter().chain(bits).chain(changed.copied());
-        out[..self.patch_words()].iter_mut().zip(words).for_each(|(out, word)| *out = word);
+        let (head, words) = out[..self.patch_words()].split_at_mut(HEAD_WORDS);
+        head.copy_from_slice(&[index, (0..BIT_WORDS).map(there).sum()]);
+        let (bits, groups) = words.split_at_mut(words.len() - self.count() * GROUP_WORDS);
+        let there = self.0.into_iter().filter(|&bits| bits != 0);
+        bits.iter_mut().zip(there).for_each(|(out, bits)| *out = bits);
+        for (out, group) in groups.chunks_exact_mut(GROUP_WORDS).zip(self.groups()) {
+            out.copy_from_slice(&page[group * GROUP_WORDS..][..GROUP_WORDS]);
+        }
     }
 }
 

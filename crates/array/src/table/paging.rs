@@ -1,7 +1,8 @@
 //! Which pages of the table are in memory.
 
 use super::frames::Frames;
-use super::{PageBits, SlotState, Table, ZEROS, are_sane, fixed_bytes, may_page};
+use super::page_bits::PageBits;
+use super::{SlotState, Table, ZEROS, are_sane, fixed_bytes, may_page};
 use crate::planted::{Planted, planted};
 use block::{ChunkIndex, DevIndex, Geometry, StripeId};
 use format::{ArrayConfig, PAGE_WORDS, StripeChunk};

@@ -17,6 +17,9 @@ use std::collections::BTreeMap;
 /// Chunks of a word of bits.
 pub const WORD_CHUNKS: u32 = u32::BITS;
 
+/// Whoever looks at the bits of many chunks asks so many chunks ahead for the next.
+const ASKED_AHEAD: usize = 16;
+
 /// Words that hold a bit for each of so many chunks, and for index 0, which is none.
 pub const fn word_count(chunk_count: u32) -> u32 {
     chunk_count / WORD_CHUNKS + 1
@@ -197,10 +200,18 @@ impl Table {
         }
     }
 
+    /// Whoever looks at the bits of chunks in turn, and has come to this one, asks for that of a later one.
+    fn prefetch_ahead(&self, chunks: &[ChunkAddr], index: usize) {
+        if let Some(&addr) = chunks.get(index + ASKED_AHEAD) {
+            self.prefetch_bit(addr);
+        }
+    }
+
     /// These chunks are taken, and a checkpoint is about to be begun: their pages are part of it. Leaves
     /// those whose pages are absent.
     pub fn note_taken(&mut self, taken: &[ChunkAddr], absent: &mut Vec<ChunkAddr>) {
-        for &addr in taken {
+        for (index, &addr) in taken.iter().enumerate() {
+            self.prefetch_ahead(taken, index);
             let (word, _) = bit_of(addr.chunk);
             match self.space_word(addr.dev, word) {
                 Some(_) => _ = self.space_word_mut(addr.dev, word),
@@ -247,7 +258,8 @@ impl Table {
 
     /// The snapshot does not hold what is taken; what comes of that is for the next one to say.
     pub fn hide_taken(&mut self, taken: &[ChunkAddr]) {
-        for &addr in taken {
+        for (index, &addr) in taken.iter().enumerate() {
+            self.prefetch_ahead(taken, index);
             let (word, bit) = bit_of(addr.chunk);
             if self.space_word(addr.dev, word).is_none() {
                 continue;

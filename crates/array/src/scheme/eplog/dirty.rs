@@ -8,6 +8,7 @@ use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
 use format::StripeChunk;
+use prefetch::prefetch;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
@@ -22,6 +23,8 @@ const SAVED_BYTES: u64 = 1;
 const PLACE_NUMBER_BYTES: u64 = 4;
 /// Dirty stripes among which is chosen what to commit first.
 const CHOICE_MAX: usize = 1 << 15;
+/// Places of dirty stripes that are looked up together.
+const FOUND_AT_ONCE: usize = 64;
 /// How far from where a stripe of a log stripe of a list is expected it is looked for: writes that were under
 /// way together may have ended in any order.
 const GUESS_AROUND: usize = 32;
@@ -319,17 +322,34 @@ impl DirtyStripes {
     /// All dirty stripes, oldest first, with what is known of their columns (committed [`SAME`]: not
     /// updated).
     pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[Updated])> {
-        let (mut seen, mut guess) = (vec![false; self.stripes.len()], 0);
-        let there = self.stripes.iter().copied().filter(|&stripe| stripe != NO_STRIPE);
-        let each = self.queue.iter().chain(there).filter_map(move |stripe| {
-            let place = self.place_from(&mut guess, 0, stripe)?;
-            if std::mem::replace(&mut seen[place], true) {
-                return None;
-            }
-            Some((stripe, &self.columns[place * self.data_count..][..self.data_count]))
-        });
+        let mut seen = vec![false; self.stripes.len()];
+        let places = self.places().filter(move |&place| !std::mem::replace(&mut seen[place], true));
+        let each = places
+            .map(|place| (self.stripes[place], &self.columns[place * self.data_count..][..self.data_count]));
         // Nearly always all of them are in the queue.
         each.take(usize::try_from(self.count).unwrap_or(usize::MAX))
+    }
+
+    /// The places of all dirty stripes, some more than once, oldest first. They are looked up some at a time:
+    /// what is at the places that are found comes from memory meanwhile, side by side.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let there = self.stripes.iter().copied().filter(|&stripe| stripe != NO_STRIPE);
+        let (mut stripes, mut guess) = (self.queue.iter().chain(there), 0);
+        let (mut some, mut next) = (Vec::with_capacity(FOUND_AT_ONCE), 0);
+        std::iter::from_fn(move || {
+            if next == some.len() {
+                some.clear();
+                next = 0;
+                let found = stripes.by_ref().filter_map(|stripe| self.place_from(&mut guess, 0, stripe));
+                for place in found.take(FOUND_AT_ONCE) {
+                    prefetch(&self.stripes[place]);
+                    prefetch(&self.columns[place * self.data_count]);
+                    some.push(place);
+                }
+            }
+            next += 1;
+            some.get(next - 1).copied()
+        })
     }
 
     /// Of the oldest ones those with the most updated columns, which have half of their updated columns: a

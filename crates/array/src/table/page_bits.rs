@@ -1,0 +1,110 @@
+//! A bit per page of the table.
+
+/// See the module's documentation.
+#[derive(Default)]
+pub(super) struct PageBits {
+    words: Vec<u64>,
+    /// A bit for each of these; not set: none of its bits is. So whoever looks for bits that are set goes
+    /// through few words, however large the table is.
+    touched: Vec<u64>,
+}
+
+impl PageBits {
+    pub fn new(pages: usize) -> Self {
+        let words = pages.div_ceil(64);
+        Self { words: vec![0; words], touched: vec![0; words.div_ceil(64)] }
+    }
+
+    #[inline]
+    pub fn has(&self, page: usize) -> bool {
+        self.words[page / 64] >> (page % 64) & 1 == 1
+    }
+
+    #[inline]
+    pub fn set(&mut self, page: usize) {
+        let word = page / 64;
+        self.words[word] |= 1 << (page % 64);
+        self.touched[word / 64] |= 1 << (word % 64);
+    }
+
+    /// The same; `true` if it was not set.
+    #[inline]
+    pub fn add(&mut self, page: usize) -> bool {
+        let is_new = !self.has(page);
+        self.set(page);
+        is_new
+    }
+
+    pub fn clear(&mut self, page: usize) {
+        self.words[page / 64] &= !(1 << (page % 64));
+    }
+
+    pub fn clear_all(&mut self) {
+        let Self { words, touched } = self;
+        for (group, bits) in touched.iter_mut().enumerate() {
+            places(std::mem::take(bits)).for_each(|bit| words[group * 64 + bit] = 0);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.iter().next().is_none()
+    }
+
+    pub fn count(&self) -> usize {
+        self.touched().map(|word| self.words[word].count_ones() as usize).sum()
+    }
+
+    /// Words that may have bits that are set, in order.
+    fn touched(&self) -> impl Iterator<Item = usize> {
+        let groups = self.touched.iter().enumerate();
+        groups.flat_map(|(group, &bits)| places(bits).map(move |bit| group * 64 + bit))
+    }
+
+    /// The pages whose bit is set, in order.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        self.touched().flat_map(|word| places(self.words[word]).map(move |bit| word * 64 + bit))
+    }
+
+    pub fn memory_bytes(&self) -> u64 {
+        (self.words.len() + self.touched.len()) as u64 * 8
+    }
+}
+
+/// Which bits of a word are set, in order.
+fn places(bits: u64) -> impl Iterator<Item = usize> {
+    let without_first = |bits: &u64| Some(bits & bits.wrapping_sub(1));
+    let left = std::iter::successors(Some(bits), without_first).take_while(|&bits| bits != 0);
+    left.map(|bits| usize::try_from(bits.trailing_zeros()).expect("64 at most"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use block::{Random as _, SplitMix};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn they_are_those_that_were_set_and_not_cleared() {
+        for pages in [1, 64, 65, 4096, 4097, 100_000] {
+            let (mut bits, mut model, mut random) = (PageBits::new(pages), BTreeSet::new(), SplitMix::new(1));
+            for step in 0..2000 {
+                let page = usize::try_from(random.below(pages as u64)).expect("few pages");
+                match step % 5 {
+                    0..=2 => assert_eq!(bits.add(page), model.insert(page)),
+                    3 => {
+                        bits.clear(page);
+                        model.remove(&page);
+                    }
+                    _ if step % 500 == 4 => {
+                        bits.clear_all();
+                        model.clear();
+                    }
+                    _ => assert_eq!(bits.has(page), model.contains(&page)),
+                }
+            }
+            assert_eq!(bits.iter().collect::<Vec<_>>(), model.iter().copied().collect::<Vec<_>>());
+            assert_eq!((bits.count(), bits.is_empty()), (model.len(), model.is_empty()));
+        }
+        assert!(PageBits::new(0).is_empty() && PageBits::default().iter().next().is_none());
+    }
+}
