@@ -16,7 +16,7 @@
 //! either ([`Table::is_absent`]): whoever looks into it has it brought in first.
 //!
 //! A bit per page says what changed since the last checkpoint, another what changed since it was written to
-//! its slot ([`Slots`]); with each page are bits that say which of its words changed since the last
+//! its slot ([`Slots`]); for each page in memory bits say which of its words changed since the last
 //! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
 //! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
 

@@ -51,13 +51,6 @@ impl GroupBits {
         self.0[group / 32] |= 1 << (group % 32);
     }
 
-    /// Whether the group of a word changed.
-    #[inline]
-    pub fn has_word(&self, word: usize) -> bool {
-        let group = word / GROUP_WORDS;
-        self.0[group / 32] >> (group % 32) & 1 == 1
-    }
-
     /// The groups that changed, in order.
     pub fn groups(&self) -> impl Iterator<Item = usize> {
         (0..).zip(self.0).flat_map(|(word, bits): (usize, u32)| {

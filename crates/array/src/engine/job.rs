@@ -453,7 +453,10 @@ impl Core {
     fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
         if self.store.table.is_far() {
             let records = self.jobs.table[key].plan.records.iter();
-            records.for_each(|record| self.scheme.foresee(&self.store, record));
+            for record in records {
+                self.scheme.prefetch(&self.store, record);
+                self.scheme.foresee(&self.store, record);
+            }
         }
         for index in 0..self.jobs.table[key].plan.records.len() {
             let record = self.jobs.table[key].plan.records.get(index);

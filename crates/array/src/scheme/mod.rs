@@ -208,7 +208,8 @@ pub trait Scheme: Send {
     /// The only lasting mutation. `seq` is the record's place in history.
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;
 
-    /// A record is soon to be applied, and others with it: asks for what this will need of the table.
+    /// A record is soon to be applied, and others with it: asks for what this will need of the table. Before
+    /// it is written, so that this comes meanwhile, and again before it is applied, as that may take long.
     fn prefetch(&self, _store: &Store, _record: RecordRef<'_>) {}
 
     /// The same at once: looks at what is found only by what else is known, if it lies far away in memory, so

@@ -102,8 +102,8 @@ pub trait Commits {
         true
     }
 
-    /// Commits of some stripes are about to be planned: looks at what that will need, as
-    /// [`Scheme::foresee`](super::Scheme::foresee) does.
+    /// Commits of some stripes are about to be planned: asks for what that will need, as
+    /// [`Scheme::prefetch`](super::Scheme::prefetch) and [`Scheme::foresee`](super::Scheme::foresee) do.
     fn foresee_commits(&self, _store: &Store, _stripes: &[StripeId]) {}
 
     /// Extends a plan by the parity commit of one stripe, which the caller holds exclusively.

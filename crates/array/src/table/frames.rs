@@ -28,6 +28,15 @@ pub const GROUP_PAGES: u64 = GROUP as u64;
 /// A page's frame plus 1; 0 = it has none.
 type FrameNumber = u32;
 
+/// What changed on the page of a frame, in one line of the cache.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Changed(GroupBits);
+
+impl Changed {
+    const NOTHING: Self = Self(GroupBits::NONE);
+}
+
 /// What is known of a frame besides its words.
 #[derive(Clone, Copy, Default)]
 struct Holder {
@@ -50,7 +59,7 @@ pub(super) struct Frames {
     pages: Vec<Box<PageWords>>,
     /// What changed on each, side by side: whoever asks many pages only for that, or changes a word of many,
     /// waits for memory once for each.
-    changed: Vec<GroupBits>,
+    changed: Vec<Changed>,
     holders: Vec<Holder>,
     free: Vec<u32>,
     hand: usize,
@@ -79,7 +88,7 @@ impl Frames {
     pub const FRAME_BYTES: u64 =
         (size_of::<Box<PageWords>>() + Self::CONTENT_BYTES + size_of::<Holder>()) as u64;
     /// Bytes of a page and of what is known to have changed on it.
-    pub const CONTENT_BYTES: usize = size_of::<PageWords>() + size_of::<GroupBits>();
+    pub const CONTENT_BYTES: usize = size_of::<PageWords>() + size_of::<Changed>();
 
     /// Bytes that a group takes.
     pub const GROUP_BYTES: u64 = size_of::<Group>() as u64;
@@ -95,7 +104,7 @@ impl Frames {
     /// What is in a frame.
     #[inline]
     pub fn in_frame(&mut self, frame: usize) -> TablePage<'_> {
-        TablePage { words: &mut self.pages[frame], changed: &mut self.changed[frame] }
+        TablePage { words: &mut self.pages[frame], changed: &mut self.changed[frame].0 }
     }
 
     #[inline]
@@ -106,12 +115,12 @@ impl Frames {
     /// What changed on a page that has a frame.
     #[inline]
     pub fn changed(&self, page: usize) -> Option<&GroupBits> {
-        self.frame_of(page).map(|frame| &self.changed[frame])
+        self.frame_of(page).map(|frame| &self.changed[frame].0)
     }
 
     #[inline]
     pub fn changed_mut(&mut self, page: usize) -> Option<&mut GroupBits> {
-        self.frame_of(page).map(|frame| &mut self.changed[frame])
+        self.frame_of(page).map(|frame| &mut self.changed[frame].0)
     }
 
     /// Asks for what is looked at when a word of a page is, or is changed.
@@ -134,13 +143,13 @@ impl Frames {
         let frame = match self.free.pop() {
             Some(free) => {
                 let frame = place(free);
-                (*self.pages[frame], self.changed[frame]) = (*words, GroupBits::NONE);
+                (*self.pages[frame], self.changed[frame]) = (*words, Changed::NOTHING);
                 self.holders[frame] = holder;
                 frame
             }
             None => {
                 self.pages.push(Box::new(*words));
-                self.changed.push(GroupBits::NONE);
+                self.changed.push(Changed::NOTHING);
                 self.holders.push(holder);
                 self.pages.len() - 1
             }

@@ -342,7 +342,6 @@ impl DirtyStripes {
                 next = 0;
                 let found = stripes.by_ref().filter_map(|stripe| self.place_from(&mut guess, 0, stripe));
                 for place in found.take(FOUND_AT_ONCE) {
-                    prefetch(&self.stripes[place]);
                     prefetch(&self.columns[place * self.data_count]);
                     some.push(place);
                 }
