@@ -17,6 +17,9 @@ use format::{
     PAGE_WORDS, PageKind, PageStamp, encode_page, pack_list,
 };
 
+/// Whoever asks many pages what changed on them asks so many ahead for the next.
+const ASKED_AHEAD: usize = 16;
+
 /// The list of a checkpoint.
 struct ListWords {
     words: Vec<u32>,
@@ -74,7 +77,11 @@ impl TableBlocks {
     fn changed(table: &Table) -> Self {
         let (mut blocks, mut left) = (Self::default(), 0);
         let forgotten = usize::from(planted(Planted::ForgetChangedPage));
-        for page in table.changed_pages().skip(forgotten) {
+        let pages: Vec<usize> = table.changed_pages().skip(forgotten).collect();
+        for (index, &page) in pages.iter().enumerate() {
+            if let Some(&ahead) = pages.get(index + ASKED_AHEAD) {
+                table.prefetch_changed(ahead);
+            }
             let words = patched(table.changed_groups(page)).patch_words();
             if words >= PAGE_WORDS {
                 blocks.whole.push(page);
@@ -134,6 +141,34 @@ fn patched(groups: GroupBits) -> GroupBits {
         return groups.without_last();
     }
     groups
+}
+
+/// Room for the patches of one block: all copies of it have the same, which are put together once.
+pub struct PatchRoom {
+    words: [u32; PAGE_WORDS],
+    /// The unit whose patches are there, and how many words they are.
+    of: Option<(usize, usize)>,
+}
+
+impl PatchRoom {
+    /// With nothing in it.
+    pub fn new() -> Box<Self> {
+        Box::new(Self { words: [0; PAGE_WORDS], of: None })
+    }
+
+    /// What is in it is of no use for another checkpoint.
+    pub fn forget(&mut self) {
+        self.of = None;
+    }
+
+    fn patches(&mut self, store: &Store, unit: usize, pages: &[usize]) -> &[u32] {
+        let used = match self.of {
+            Some((there, used)) if there == unit => used,
+            Some(_) | None => encode_patches(store, pages, &mut self.words),
+        };
+        self.of = Some((unit, used));
+        &self.words[..used]
+    }
 }
 
 /// See the module's documentation.
@@ -336,30 +371,22 @@ impl Image {
         }
     }
 
-    /// Writes copy `copy` of a unit into `out`; what follows the header is added to the body checksum of its
-    /// device.
-    pub fn encode_unit(
+    /// Writes copy `copy` of a unit that goes to the slots of its page into `out`.
+    pub fn encode_slot(
         &self,
         (store, journal): (&Store, &Journal),
         (unit, copy): (usize, usize),
-        bodies: &mut [BodyCrc],
         out: &mut [u8],
     ) {
-        let out = &mut out[..META_BYTES];
+        let (dev, block) = self.slot_of(store, unit, copy);
+        let (kind, index) = store.table.slots().name(self.saved[unit]);
         let (array, number) = (journal.array(), self.number);
-        if self.is_saved(unit) {
-            let (dev, block) = self.slot_of(store, unit, copy);
-            let (kind, index) = store.table.slots().name(self.saved[unit]);
-            let stamp = PageStamp { array, dev, area: PAGE_AREA, block, number, kind, index };
-            self.encode_saved(store, unit, &stamp, out);
-            return;
-        }
-        let mut patches = [0; PAGE_WORDS];
-        let page = self.body_page(store, unit, &mut patches);
-        self.encode_body(journal, (unit, copy), page, bodies, out);
+        let stamp = PageStamp { array, dev, area: PAGE_AREA, block, number, kind, index };
+        self.encode_saved(store, unit, &stamp, &mut out[..META_BYTES]);
     }
 
-    /// The same of a unit that follows the header, which is this page.
+    /// Writes copy `copy` of a unit that follows the header, which is this page, into `out`, and adds it to
+    /// the body checksum of its device.
     pub fn encode_body(
         &self,
         journal: &Journal,
@@ -399,13 +426,8 @@ impl Image {
         };
     }
 
-    /// What unit `unit` is, which follows the header; `patches` is room for some.
-    pub fn body_page<'a>(
-        &'a self,
-        store: &'a Store,
-        unit: usize,
-        patches: &'a mut [u32; PAGE_WORDS],
-    ) -> BodyPage<'a> {
+    /// What unit `unit` is, which follows the header.
+    pub fn body_page<'a>(&'a self, store: &'a Store, unit: usize, room: &'a mut PatchRoom) -> BodyPage<'a> {
         let index = unit - self.saved.len();
         if let Some(words) = self.table.copied.as_ref().and_then(|copied| copied.get(index)) {
             return match index.checked_sub(self.table.whole.len()) {
@@ -419,8 +441,8 @@ impl Image {
                 return (PageKind::Table, page, store.table.snapshot_page(page));
             }
             pages => {
-                let used = encode_patches(store, pages, patches);
-                return (PageKind::Patches, index - self.table.whole.len(), &patches[..used]);
+                let patches = room.patches(store, unit, pages);
+                return (PageKind::Patches, index - self.table.whole.len(), patches);
             }
         }
         let index = index - self.table.count();
@@ -464,6 +486,7 @@ impl Image {
 /// Writes the patches of pages of the snapshot one after the other; how many words that is.
 fn encode_patches(store: &Store, pages: &[usize], out: &mut [u32; PAGE_WORDS]) -> usize {
     let mut used = 0;
+    pages.iter().for_each(|&page| store.table.prefetch_changes(page));
     for &page in pages {
         let groups = patched(store.table.snapshot_groups(page));
         groups.encode_patch(page, store.table.snapshot_page(page), &mut out[used..]);

@@ -22,7 +22,7 @@ pub use membership::{Arrangement, arrange, arrange_any, last_served, went_on_apa
 
 use crate::away;
 use crate::health::Health;
-use crate::image::{BodyPage, CheckpointPlace, Image, Now};
+use crate::image::{BodyPage, CheckpointPlace, Image, Now, PatchRoom};
 use crate::journal::Journal;
 use crate::older::Inconsistency;
 use crate::planted::{Planted, planted};
@@ -36,7 +36,7 @@ use crate::slots::PageArea;
 use crate::store::Store;
 use crate::table::Table;
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, Seq, WriteNow};
-use format::{BodyCrc, CheckpointNumbers, List, PAGE_WORDS, Superblock};
+use format::{BodyCrc, CheckpointNumbers, List, Superblock};
 use std::cell::OnceCell;
 use std::ops::Range;
 
@@ -340,7 +340,7 @@ fn write_units(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image) ->
     let at_once = image.unit_count().clamp(1, WRITE_BLOCKS);
     let mut room = Pool::new(at_once * META_BYTES * copies.max(1), 2);
     write_slots(devices, parts, image, room.region_mut());
-    let mut patches = vec![[0; PAGE_WORDS]; at_once];
+    let mut patches: Vec<_> = (0..at_once).map(|_| PatchRoom::new()).collect();
     let (mut now, mut later) = room.region_mut().split_at_mut(at_once * META_BYTES * copies.max(1));
     let mut left = image.saved_units().end..image.unit_count();
     let take = |left: &mut Range<usize>| {
@@ -391,7 +391,7 @@ fn write_slots(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image, bl
     let at_once = blocks.len() / META_BYTES;
     for run in targets.chunk_by(is_next).flat_map(|run| run.chunks(at_once)) {
         for (&(_, unit), block) in run.iter().zip(blocks.chunks_exact_mut(META_BYTES)) {
-            image.encode_unit((&parts.store, &parts.journal), unit, &mut [], block);
+            image.encode_slot((&parts.store, &parts.journal), unit, block);
         }
         let (dev, offset) = run[0].0;
         write_or_fail(devices, &mut parts.health, dev, offset, &blocks[..run.len() * META_BYTES]);

@@ -61,6 +61,16 @@ impl Table {
         self.frames.prefetch(page, word);
     }
 
+    /// The same for what says what changed on a page, which is soon to be asked for.
+    pub fn prefetch_changed(&self, page: usize) {
+        self.frames.prefetch_changed(page);
+    }
+
+    /// The same for what changed on a page.
+    pub fn prefetch_changes(&self, page: usize) {
+        self.frames.prefetch_changes(page);
+    }
+
     /// All columns of a stripe, data and parity, to be looked at.
     #[inline]
     pub fn columns(&self, stripe: StripeId) -> Columns<'_> {

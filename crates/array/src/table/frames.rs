@@ -1,6 +1,6 @@
 //! The pages of the table that are in memory.
 
-use format::{GroupBits, PAGE_WORDS};
+use format::{GROUP_WORDS, GroupBits, PAGE_WORDS};
 use prefetch::prefetch;
 
 pub(super) type PageWords = [u32; PAGE_WORDS];
@@ -135,6 +135,21 @@ impl Frames {
     /// Frames that hold a page.
     pub fn len(&self) -> usize {
         self.pages.len() - self.free.len()
+    }
+
+    /// Asks for what says what changed on a page.
+    pub fn prefetch_changed(&self, page: usize) {
+        if let Some(frame) = self.frame_of(page) {
+            prefetch(&self.changed[frame]);
+        }
+    }
+
+    /// Asks for what changed on a page.
+    pub fn prefetch_changes(&self, page: usize) {
+        if let Some(frame) = self.frame_of(page) {
+            let words = &self.pages[frame];
+            self.changed[frame].0.groups().for_each(|group| prefetch(&words[group * GROUP_WORDS]));
+        }
     }
 
     /// Gives a page a frame that has none. Nothing changed on it.

@@ -4,7 +4,7 @@ use crate::engine::copies::PageCopies;
 use crate::engine::request::Request;
 use crate::engine::wake::count;
 use crate::engine::{Core, Purpose, Tag};
-use crate::image::Image;
+use crate::image::{Image, PatchRoom};
 use crate::planted::{Planted, planted};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Slot, Stream};
@@ -58,6 +58,7 @@ pub(super) struct Writer {
     stage: Stage,
     image: Option<Image>,
     bodies: Vec<BodyCrc>,
+    patches: Box<PatchRoom>,
     /// What is copied beside the image.
     copies: Option<PageCopies>,
     outstanding: u32,
@@ -68,8 +69,8 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new(is_beside: bool) -> Self {
         let (image, bodies, copies, answering) = (None, Vec::new(), None, Vec::new());
-        let (stage, outstanding, failed) = (Stage::Idle, 0, false);
-        Self { is_beside, stage, image, bodies, copies, outstanding, answering, failed }
+        let (stage, patches, outstanding, failed) = (Stage::Idle, PatchRoom::new(), 0, false);
+        Self { is_beside, stage, image, bodies, patches, copies, outstanding, answering, failed }
     }
 
     pub fn stage(&self) -> Stage {
@@ -91,6 +92,7 @@ impl Writer {
 
     /// Has a checkpoint to write, for those who wait for it.
     pub fn take(&mut self, image: Image, copies: Option<PageCopies>, answering: &mut Vec<Key<Request>>) {
+        self.patches.forget();
         self.bodies.clear();
         self.bodies.resize_with(image.devices.len(), BodyCrc::new);
         (self.image, self.copies, self.failed) = (Some(image), copies, false);
@@ -164,7 +166,12 @@ impl Writer {
             if core.health.is_writable(dev) || !image.is_saved(unit) {
                 let Some(slot) = core.pool.alloc() else { break };
                 let out = core.pool.bytes_mut(slot);
-                image.encode_unit((&core.store, &core.journal), (unit, copy), &mut self.bodies, out);
+                if image.is_saved(unit) {
+                    image.encode_slot((&core.store, &core.journal), (unit, copy), out);
+                } else {
+                    let page = image.body_page(&core.store, unit, &mut self.patches);
+                    image.encode_body(&core.journal, (unit, copy), page, &mut self.bodies, out);
+                }
                 self.push_block(core, dev, offset, slot);
             }
             copy += 1;

@@ -23,6 +23,8 @@ const SAVED_BYTES: u64 = 1;
 const PLACE_NUMBER_BYTES: u64 = 4;
 /// Dirty stripes among which is chosen what to commit first.
 const CHOICE_MAX: usize = 1 << 15;
+/// Whoever looks at many places asks so many ahead for the next.
+const ASKED_AHEAD: usize = 16;
 /// Places of dirty stripes that are looked up together.
 const FOUND_AT_ONCE: usize = 64;
 /// How far from where a stripe of a log stripe of a list is expected it is looked for: writes that were under
@@ -217,13 +219,20 @@ impl DirtyStripes {
     /// Looks at the dirty stripes of which the last list says something else, each once: the next one has
     /// them.
     pub fn take_changed(&mut self, mut look: impl FnMut(StripeId, &[Updated])) {
-        for place in self.changed.drain(..).map(index) {
+        let mut changed = std::mem::take(&mut self.changed);
+        for (at, place) in changed.iter().map(|&place| index(place)).enumerate() {
+            if let Some(ahead) = changed.get(at + ASKED_AHEAD).map(|&place| index(place)) {
+                prefetch(&self.stripes[ahead]);
+                prefetch(&self.columns[ahead * self.data_count]);
+            }
             let stripe = self.stripes[place];
             if stripe != NO_STRIPE && self.saved[place] != Saved::Yes {
                 self.saved[place] = Saved::Yes;
                 look(stripe, &self.columns[place * self.data_count..][..self.data_count]);
             }
         }
+        changed.clear();
+        self.changed = changed;
     }
 
     /// The last list has everything as it is.
