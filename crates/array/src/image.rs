@@ -16,9 +16,7 @@ use format::{
     ArrayConfig, Beside, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_AREA,
     PAGE_WORDS, PageKind, PageStamp, encode_page, pack_list,
 };
-
-/// Whoever asks many pages what changed on them asks so many ahead for the next.
-const ASKED_AHEAD: usize = 16;
+use prefetch::with_later;
 
 /// The list of a checkpoint.
 struct ListWords {
@@ -77,11 +75,8 @@ impl TableBlocks {
     fn changed(table: &Table) -> Self {
         let (mut blocks, mut left) = (Self::default(), 0);
         let forgotten = usize::from(planted(Planted::ForgetChangedPage));
-        let pages: Vec<usize> = table.changed_pages().skip(forgotten).collect();
-        for (index, &page) in pages.iter().enumerate() {
-            if let Some(&ahead) = pages.get(index + ASKED_AHEAD) {
-                table.prefetch_changed(ahead);
-            }
+        for (page, later) in with_later(table.changed_pages().skip(forgotten)) {
+            later.into_iter().for_each(|page| table.prefetch_groups(page));
             let words = patched(table.changed_groups(page)).patch_words();
             if words >= PAGE_WORDS {
                 blocks.whole.push(page);
@@ -108,10 +103,7 @@ impl TableBlocks {
         let patches_of = |pages: &[usize]| {
             let mut words = Vec::with_capacity(PAGE_WORDS);
             for &page in pages {
-                let groups = patched(table.changed_groups(page));
-                let start = words.len();
-                words.resize(start + groups.patch_words(), 0);
-                groups.encode_patch(page, &table.without(page, &taken), &mut words[start..]);
+                push_patch(&mut words, page, table.changed_groups(page), &table.without(page, &taken));
             }
             words
         };
@@ -143,31 +135,33 @@ fn patched(groups: GroupBits) -> GroupBits {
     groups
 }
 
+/// Adds the patch of what changed on a page, which holds this.
+fn push_patch(words: &mut Vec<u32>, page: usize, changed: GroupBits, content: &[u32; PAGE_WORDS]) {
+    let (groups, start) = (patched(changed), words.len());
+    words.resize(start + groups.patch_words(), 0);
+    groups.encode_patch(page, content, &mut words[start..]);
+}
+
 /// Room for the patches of one block: all copies of it have the same, which are put together once.
+#[derive(Default)]
 pub struct PatchRoom {
-    words: [u32; PAGE_WORDS],
-    /// The unit whose patches are there, and how many words they are.
-    of: Option<(usize, usize)>,
+    /// The checkpoint and its unit whose patches are there.
+    of: Option<(u64, usize)>,
+    words: Vec<u32>,
 }
 
 impl PatchRoom {
-    /// With nothing in it.
-    pub fn new() -> Box<Self> {
-        Box::new(Self { words: [0; PAGE_WORDS], of: None })
-    }
-
-    /// What is in it is of no use for another checkpoint.
-    pub fn forget(&mut self) {
-        self.of = None;
-    }
-
-    fn patches(&mut self, store: &Store, unit: usize, pages: &[usize]) -> &[u32] {
-        let used = match self.of {
-            Some((there, used)) if there == unit => used,
-            Some(_) | None => encode_patches(store, pages, &mut self.words),
-        };
-        self.of = Some((unit, used));
-        &self.words[..used]
+    /// The patches of pages of the snapshot, which are this unit of this checkpoint.
+    fn patches(&mut self, of: (u64, usize), table: &Table, pages: &[usize]) -> &[u32] {
+        if self.of != Some(of) {
+            self.of = Some(of);
+            self.words.clear();
+            pages.iter().for_each(|&page| table.prefetch_patch(page));
+            for &page in pages {
+                push_patch(&mut self.words, page, table.snapshot_groups(page), table.snapshot_page(page));
+            }
+        }
+        &self.words
     }
 }
 
@@ -441,7 +435,7 @@ impl Image {
                 return (PageKind::Table, page, store.table.snapshot_page(page));
             }
             pages => {
-                let patches = room.patches(store, unit, pages);
+                let patches = room.patches((self.number, unit), &store.table, pages);
                 return (PageKind::Patches, index - self.table.whole.len(), patches);
             }
         }
@@ -481,16 +475,4 @@ impl Image {
         };
         header.encode(&mut out[..META_BYTES]);
     }
-}
-
-/// Writes the patches of pages of the snapshot one after the other; how many words that is.
-fn encode_patches(store: &Store, pages: &[usize], out: &mut [u32; PAGE_WORDS]) -> usize {
-    let mut used = 0;
-    pages.iter().for_each(|&page| store.table.prefetch_changes(page));
-    for &page in pages {
-        let groups = patched(store.table.snapshot_groups(page));
-        groups.encode_patch(page, store.table.snapshot_page(page), &mut out[used..]);
-        used += groups.patch_words();
-    }
-    used
 }

@@ -448,7 +448,7 @@ impl Table {
     }
 
     /// Pages that changed since the last checkpoint, in order.
-    pub fn changed_pages(&self) -> impl Iterator<Item = usize> {
+    pub fn changed_pages(&self) -> impl Iterator<Item = usize> + Clone {
         self.changed.iter()
     }
 

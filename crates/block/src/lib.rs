@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod bits;
 mod buffer;
 mod device;
 mod divisor;
@@ -36,6 +37,7 @@ pub mod slab;
 mod slice;
 
 pub use address::{ChunkAddr, ChunkIndex, DevIndex, Epoch, Geometry, GeometryError, Lba, Lcn, Seq, StripeId};
+pub use bits::set_bits;
 pub use buffer::Buffer;
 pub use device::{
     Completion, DeviceOp, DeviceSet, Durability, FlushNow, IoFault, OpKind, ReadNow, Stream, WriteNow,

@@ -5,6 +5,7 @@
 //! many after each other as fit.
 
 use crate::{FormatError, PAGE_WORDS};
+use block::set_bits;
 
 /// Words of a group.
 pub const GROUP_WORDS: usize = 2;
@@ -53,11 +54,9 @@ impl GroupBits {
 
     /// The groups that changed, in order.
     pub fn groups(&self) -> impl Iterator<Item = usize> {
-        (0..).zip(self.0).flat_map(|(word, bits): (usize, u32)| {
-            let without_first = |bits: &u32| Some(bits & bits.wrapping_sub(1));
-            let left = std::iter::successors(Some(bits), without_first).take_while(|&bits| bits != 0);
-            left.map(move |bits| word * 32 + index(bits.trailing_zeros()))
-        })
+        (0..)
+            .zip(self.0)
+            .flat_map(|(word, bits): (usize, u32)| set_bits(bits.into()).map(move |bit| word * 32 + bit))
     }
 
     /// How many changed.

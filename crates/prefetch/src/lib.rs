@@ -27,8 +27,33 @@ pub fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
+/// So many things ahead of where it is a loop asks for memory: about as many lines as a processor can wait
+/// for at once.
+const AHEAD: usize = 16;
+
+/// Things to be looked at in turn, each with a later one, if there is one, whose memory is to be asked for.
+pub fn with_later<I: Iterator + Clone>(things: I) -> impl Iterator<Item = (I::Item, Option<I::Item>)> {
+    let mut later = things.clone().skip(AHEAD);
+    things.map(move |thing| (thing, later.next()))
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn all_but_the_first_are_asked_for_once_before_their_turn() {
+        for count in [0, 1, super::AHEAD, super::AHEAD + 1, 100] {
+            let (things, later): (Vec<_>, Vec<_>) = super::with_later(0..count).unzip();
+            assert!(things.into_iter().eq(0..count));
+            assert!(later.iter().flatten().copied().eq(super::AHEAD.min(count)..count));
+            assert!(
+                later
+                    .iter()
+                    .zip(0..)
+                    .all(|(&later, at)| later.is_none_or(|later| later == at + super::AHEAD))
+            );
+        }
+    }
+
     #[test]
     fn what_is_asked_for_stays_as_it_is() {
         let words: Vec<u64> = (0..10_000).collect();

@@ -259,10 +259,7 @@ impl Core {
         if self.jobs.table[key].lost {
             return self.end_job(key);
         }
-        if self.store.table.is_far() {
-            let records = self.jobs.table[key].plan.records.iter();
-            records.for_each(|record| self.scheme.prefetch(&self.store, record));
-        }
+        self.prefetch_for_records(key);
         if self.options.content == Content::Checked && self.compute(key) == Judged::Bad {
             self.jobs.table[key].lost = true;
             return self.end_job(key);
@@ -449,14 +446,20 @@ impl Core {
         }
     }
 
-    /// What a job's records say becomes true, from record number `seq` on.
-    fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
+    /// Asks for what a job's records will need of the table.
+    fn prefetch_for_records(&self, key: Key<Job>) {
         if self.store.table.is_far() {
             let records = self.jobs.table[key].plan.records.iter();
-            for record in records {
-                self.scheme.prefetch(&self.store, record);
-                self.scheme.foresee(&self.store, record);
-            }
+            records.for_each(|record| self.scheme.prefetch(&self.store, record));
+        }
+    }
+
+    /// What a job's records say becomes true, from record number `seq` on.
+    fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
+        self.prefetch_for_records(key);
+        if self.store.table.is_far() {
+            let records = self.jobs.table[key].plan.records.iter();
+            records.for_each(|record| self.scheme.foresee(&self.store, record));
         }
         for index in 0..self.jobs.table[key].plan.records.len() {
             let record = self.jobs.table[key].plan.records.get(index);

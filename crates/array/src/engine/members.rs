@@ -127,11 +127,10 @@ impl Core {
     fn begin_round(&mut self) {
         // The copies are written in turn, however much has changed since: torn everywhere, this round must
         // leave what the last one said.
-        let mut update = format::update_after(self.board.members.last_round, self.health.config_seq);
-        if self.board.members.only.is_some() {
-            // Those who do not get this one must find their older copy written by the next.
-            update = format::update_after(update, update);
-        }
+        let next = format::update_after(self.board.members.last_round, self.health.config_seq);
+        // One that a successor alone gets is of the same copy as the last, so that the next one leaves the
+        // newest of the others.
+        let update = next + u64::from(self.board.members.only.is_some());
         (self.health.config_seq, self.board.members.last_round) = (update, update);
         for dev in self.told() {
             let superblock = self.superblock_of(dev);

@@ -163,7 +163,7 @@ fn the_copies_of_superblocks_are_written_in_turn_with_a_successor_too() {
     let mut core = core(EngineOptions::default());
     let mut publisher = Publisher::default();
     let mut last = vec![None; usize::from(MEMBERS)];
-    let mut rounds = 0;
+    let mut writes = 0;
     let successor = DevIndex::new(1);
     core.health.config_seq += 1;
     core.publish_members();
@@ -181,14 +181,14 @@ fn the_copies_of_superblocks_are_written_in_turn_with_a_successor_too() {
                     before != Some(op.offset_bytes) || (step, op.dev) == (1, successor),
                     "{step}: {op:?}"
                 );
-                rounds += 1;
+                writes += 1;
             }
             for (_, tag) in end_operations(&mut core) {
                 end(&mut publisher, &mut core, tag);
             }
         }
     }
-    assert_eq!(rounds, 3 * usize::from(MEMBERS) + 1);
+    assert_eq!(writes, 3 * usize::from(MEMBERS) + 1);
 }
 
 #[test]

@@ -340,7 +340,7 @@ fn write_units(devices: &mut dyn DeviceSet, parts: &mut Parts, image: &Image) ->
     let at_once = image.unit_count().clamp(1, WRITE_BLOCKS);
     let mut room = Pool::new(at_once * META_BYTES * copies.max(1), 2);
     write_slots(devices, parts, image, room.region_mut());
-    let mut patches: Vec<_> = (0..at_once).map(|_| PatchRoom::new()).collect();
+    let mut patches: Vec<_> = (0..at_once).map(|_| PatchRoom::default()).collect();
     let (mut now, mut later) = room.region_mut().split_at_mut(at_once * META_BYTES * copies.max(1));
     let mut left = image.saved_units().end..image.unit_count();
     let take = |left: &mut Range<usize>| {

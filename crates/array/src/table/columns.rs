@@ -61,14 +61,14 @@ impl Table {
         self.frames.prefetch(page, word);
     }
 
-    /// The same for what says what changed on a page, which is soon to be asked for.
-    pub fn prefetch_changed(&self, page: usize) {
-        self.frames.prefetch_changed(page);
+    /// The same for [`Table::changed_groups`] of a page.
+    pub fn prefetch_groups(&self, page: usize) {
+        self.frames.prefetch_groups(page);
     }
 
-    /// The same for what changed on a page.
-    pub fn prefetch_changes(&self, page: usize) {
-        self.frames.prefetch_changes(page);
+    /// The same for the words of a page that its patch has, if it did not change since the snapshot.
+    pub fn prefetch_patch(&self, page: usize) {
+        self.frames.prefetch_patch(page);
     }
 
     /// All columns of a stripe, data and parity, to be looked at.

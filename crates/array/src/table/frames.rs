@@ -137,15 +137,15 @@ impl Frames {
         self.pages.len() - self.free.len()
     }
 
-    /// Asks for what says what changed on a page.
-    pub fn prefetch_changed(&self, page: usize) {
+    /// Asks for what [`Frames::changed`] gives.
+    pub fn prefetch_groups(&self, page: usize) {
         if let Some(frame) = self.frame_of(page) {
             prefetch(&self.changed[frame]);
         }
     }
 
-    /// Asks for what changed on a page.
-    pub fn prefetch_changes(&self, page: usize) {
+    /// Asks for the words of a page that changed.
+    pub fn prefetch_patch(&self, page: usize) {
         if let Some(frame) = self.frame_of(page) {
             let words = &self.pages[frame];
             self.changed[frame].0.groups().for_each(|group| prefetch(&words[group * GROUP_WORDS]));

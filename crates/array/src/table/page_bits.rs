@@ -1,5 +1,7 @@
 //! A bit per page of the table.
 
+use block::set_bits;
+
 /// See the module's documentation.
 #[derive(Default)]
 pub(super) struct PageBits {
@@ -42,7 +44,7 @@ impl PageBits {
     pub fn clear_all(&mut self) {
         let Self { words, touched } = self;
         for (group, bits) in touched.iter_mut().enumerate() {
-            places(std::mem::take(bits)).for_each(|bit| words[group * 64 + bit] = 0);
+            set_bits(std::mem::take(bits)).for_each(|bit| words[group * 64 + bit] = 0);
         }
     }
 
@@ -55,26 +57,19 @@ impl PageBits {
     }
 
     /// Words that may have bits that are set, in order.
-    fn touched(&self) -> impl Iterator<Item = usize> {
+    fn touched(&self) -> impl Iterator<Item = usize> + Clone {
         let groups = self.touched.iter().enumerate();
-        groups.flat_map(|(group, &bits)| places(bits).map(move |bit| group * 64 + bit))
+        groups.flat_map(|(group, &bits)| set_bits(bits).map(move |bit| group * 64 + bit))
     }
 
     /// The pages whose bit is set, in order.
-    pub fn iter(&self) -> impl Iterator<Item = usize> {
-        self.touched().flat_map(|word| places(self.words[word]).map(move |bit| word * 64 + bit))
+    pub fn iter(&self) -> impl Iterator<Item = usize> + Clone {
+        self.touched().flat_map(|word| set_bits(self.words[word]).map(move |bit| word * 64 + bit))
     }
 
     pub fn memory_bytes(&self) -> u64 {
         (self.words.len() + self.touched.len()) as u64 * 8
     }
-}
-
-/// Which bits of a word are set, in order.
-fn places(bits: u64) -> impl Iterator<Item = usize> {
-    let without_first = |bits: &u64| Some(bits & bits.wrapping_sub(1));
-    let left = std::iter::successors(Some(bits), without_first).take_while(|&bits| bits != 0);
-    left.map(|bits| usize::try_from(bits.trailing_zeros()).expect("64 at most"))
 }
 
 #[cfg(test)]

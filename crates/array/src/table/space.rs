@@ -12,13 +12,11 @@ use super::{Table, WORDS, WordAt};
 use crate::planted::{Planted, planted};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Divisor};
 use format::ArrayConfig;
+use prefetch::with_later;
 use std::collections::BTreeMap;
 
 /// Chunks of a word of bits.
 pub const WORD_CHUNKS: u32 = u32::BITS;
-
-/// Whoever looks at the bits of many chunks asks so many chunks ahead for the next.
-const ASKED_AHEAD: usize = 16;
 
 /// Words that hold a bit for each of so many chunks, and for index 0, which is none.
 pub const fn word_count(chunk_count: u32) -> u32 {
@@ -139,19 +137,19 @@ impl Table {
         }
     }
 
+    /// The same, to be changed; its page is not absent.
+    #[inline]
+    pub fn space_word_mut(&mut self, dev: DevIndex, word: u32) -> &mut u32 {
+        let at = self.space.at(dev, word);
+        &mut self.group_mut(at)[at.word]
+    }
+
     /// Asks for the memory of a chunk's bit.
     pub fn prefetch_bit(&self, addr: ChunkAddr) {
         if self.space.windows > 0 {
             let at = self.space.at(addr.dev, bit_of(addr.chunk).0);
             self.frames.prefetch(at.page, at.word);
         }
-    }
-
-    /// The same, to be changed; its page is not absent.
-    #[inline]
-    pub fn space_word_mut(&mut self, dev: DevIndex, word: u32) -> &mut u32 {
-        let at = self.space.at(dev, word);
-        &mut self.group_mut(at)[at.word]
     }
 
     /// Bits of a word whose page is absent are to be cleared.
@@ -200,18 +198,11 @@ impl Table {
         }
     }
 
-    /// Whoever looks at the bits of chunks in turn, and has come to this one, asks for that of a later one.
-    fn prefetch_ahead(&self, chunks: &[ChunkAddr], index: usize) {
-        if let Some(&addr) = chunks.get(index + ASKED_AHEAD) {
-            self.prefetch_bit(addr);
-        }
-    }
-
     /// These chunks are taken, and a checkpoint is about to be begun: their pages are part of it. Leaves
     /// those whose pages are absent.
     pub fn note_taken(&mut self, taken: &[ChunkAddr], absent: &mut Vec<ChunkAddr>) {
-        for (index, &addr) in taken.iter().enumerate() {
-            self.prefetch_ahead(taken, index);
+        for (&addr, later) in with_later(taken.iter()) {
+            later.into_iter().for_each(|&addr| self.prefetch_bit(addr));
             let (word, _) = bit_of(addr.chunk);
             match self.space_word(addr.dev, word) {
                 Some(_) => _ = self.space_word_mut(addr.dev, word),
@@ -258,8 +249,8 @@ impl Table {
 
     /// The snapshot does not hold what is taken; what comes of that is for the next one to say.
     pub fn hide_taken(&mut self, taken: &[ChunkAddr]) {
-        for (index, &addr) in taken.iter().enumerate() {
-            self.prefetch_ahead(taken, index);
+        for (&addr, later) in with_later(taken.iter()) {
+            later.into_iter().for_each(|&addr| self.prefetch_bit(addr));
             let (word, bit) = bit_of(addr.chunk);
             if self.space_word(addr.dev, word).is_none() {
                 continue;

@@ -58,7 +58,7 @@ pub(super) struct Writer {
     stage: Stage,
     image: Option<Image>,
     bodies: Vec<BodyCrc>,
-    patches: Box<PatchRoom>,
+    patches: PatchRoom,
     /// What is copied beside the image.
     copies: Option<PageCopies>,
     outstanding: u32,
@@ -69,7 +69,7 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new(is_beside: bool) -> Self {
         let (image, bodies, copies, answering) = (None, Vec::new(), None, Vec::new());
-        let (stage, patches, outstanding, failed) = (Stage::Idle, PatchRoom::new(), 0, false);
+        let (stage, patches, outstanding, failed) = (Stage::Idle, PatchRoom::default(), 0, false);
         Self { is_beside, stage, image, bodies, patches, copies, outstanding, answering, failed }
     }
 
@@ -92,7 +92,6 @@ impl Writer {
 
     /// Has a checkpoint to write, for those who wait for it.
     pub fn take(&mut self, image: Image, copies: Option<PageCopies>, answering: &mut Vec<Key<Request>>) {
-        self.patches.forget();
         self.bodies.clear();
         self.bodies.resize_with(image.devices.len(), BodyCrc::new);
         (self.image, self.copies, self.failed) = (Some(image), copies, false);
@@ -163,10 +162,11 @@ impl Writer {
             }
             let (dev, offset) = image.target(&core.store, unit, copy);
             // The other copies of a page do; what follows the header must be whole on each of its devices.
-            if core.health.is_writable(dev) || !image.is_saved(unit) {
+            let is_saved = image.is_saved(unit);
+            if core.health.is_writable(dev) || !is_saved {
                 let Some(slot) = core.pool.alloc() else { break };
                 let out = core.pool.bytes_mut(slot);
-                if image.is_saved(unit) {
+                if is_saved {
                     image.encode_slot((&core.store, &core.journal), (unit, copy), out);
                 } else {
                     let page = image.body_page(&core.store, unit, &mut self.patches);

@@ -8,7 +8,7 @@ use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
 use format::StripeChunk;
-use prefetch::prefetch;
+use prefetch::{prefetch, with_later};
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
@@ -23,8 +23,6 @@ const SAVED_BYTES: u64 = 1;
 const PLACE_NUMBER_BYTES: u64 = 4;
 /// Dirty stripes among which is chosen what to commit first.
 const CHOICE_MAX: usize = 1 << 15;
-/// Whoever looks at many places asks so many ahead for the next.
-const ASKED_AHEAD: usize = 16;
 /// Places of dirty stripes that are looked up together.
 const FOUND_AT_ONCE: usize = 64;
 /// How far from where a stripe of a log stripe of a list is expected it is looked for: writes that were under
@@ -220,10 +218,10 @@ impl DirtyStripes {
     /// them.
     pub fn take_changed(&mut self, mut look: impl FnMut(StripeId, &[Updated])) {
         let mut changed = std::mem::take(&mut self.changed);
-        for (at, place) in changed.iter().map(|&place| index(place)).enumerate() {
-            if let Some(ahead) = changed.get(at + ASKED_AHEAD).map(|&place| index(place)) {
-                prefetch(&self.stripes[ahead]);
-                prefetch(&self.columns[ahead * self.data_count]);
+        for (place, later) in with_later(changed.iter().map(|&place| index(place))) {
+            if let Some(later) = later {
+                prefetch(&self.stripes[later]);
+                prefetch(&self.columns[later * self.data_count]);
             }
             let stripe = self.stripes[place];
             if stripe != NO_STRIPE && self.saved[place] != Saved::Yes {
