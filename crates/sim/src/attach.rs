@@ -94,7 +94,8 @@ impl Machine {
         let shelf = self.member_count();
         self.world.change().swap(dev, shelf);
         let image = self.world.look().disk(shelf).view().clone();
-        self.retired[usize::from(dev)] = Some(Retired { image, excluded });
+        let is_hurt = self.standing[usize::from(dev)].is_hurt();
+        self.retired[usize::from(dev)] = Some(Retired { image, excluded, is_hurt });
         self.standing[usize::from(dev)].lost = false;
         self.succeeded = None;
     }
@@ -112,7 +113,7 @@ impl Machine {
                 plugged.push(Plugged { dev, is_stale: false, image: None, is_shelf: false, is_shown: true });
             }
             // A disk that left the array earlier is plugged in again, perhaps in addition.
-            if let Some(Retired { image, excluded: true }) = &self.retired[usize::from(dev)]
+            if let Some(Retired { image, excluded: true, .. }) = &self.retired[usize::from(dev)]
                 && self.rng.chance(1, 3)
                 && self.has_superblock(image, dev)
             {

@@ -236,11 +236,12 @@ fn put_in_place(machine: &mut Machine, dev: u16) {
     let block = fill.map(|byte| blocks_of(&[byte; BLOCK_BYTES]).swap_remove(0));
     machine.world.change().clear_traps(dev);
     let image = machine.world.change().replace(dev, vec![block; blocks]);
-    let excluded = machine.standing[usize::from(dev)].excluded == machine.all_shards();
+    let standing = machine.standing[usize::from(dev)];
+    let (excluded, is_hurt) = (standing.excluded == machine.all_shards(), standing.is_hurt());
     if machine.superblock_in(&image, dev, 0).is_some() {
-        machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
+        machine.retired[usize::from(dev)] = Some(Retired { image, excluded, is_hurt });
     }
-    machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
+    machine.standing[usize::from(dev)] = Standing::replacing(false);
 }
 
 /// An array in which devices may be lost, of one shard, whose volume is large enough.

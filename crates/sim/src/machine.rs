@@ -74,6 +74,8 @@ pub(crate) struct Retired {
     pub image: Image,
     /// Whether the array has gone on without it, so that it must be refused.
     pub excluded: bool,
+    /// Whether anything on it was hurt: where it comes back, that does, too.
+    pub is_hurt: bool,
 }
 
 /// How much was hurt since a device was last whole.
@@ -125,6 +127,17 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
+    /// Of a disk that takes a place, which may be one that was hurt when it was a member.
+    pub fn replacing(is_hurt: bool) -> Self {
+        let hurt = if is_hurt { Hurt::Anything } else { Hurt::Nothing };
+        Self { replacement: true, hurt, ..Self::default() }
+    }
+
+    /// Whether anything on the disk was hurt.
+    pub fn is_hurt(&self) -> bool {
+        self.hurt != Hurt::Nothing
+    }
+
     /// Whether a shard has gone on without it.
     pub fn is_excluded(&self, shard: u16) -> bool {
         self.excluded >> shard & 1 == 1
@@ -497,7 +510,7 @@ impl Machine {
 
     /// The next device that comes to this place holds this: it was a member at another time.
     pub fn expect_stranger(&mut self, dev: u16, image: Image) {
-        self.retired[usize::from(dev)] = Some(Retired { image, excluded: false });
+        self.retired[usize::from(dev)] = Some(Retired { image, excluded: false, is_hurt: false });
         self.standing[usize::from(dev)].stranger = true;
     }
 

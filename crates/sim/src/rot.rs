@@ -52,7 +52,7 @@ impl Machine {
         self.suspects.insert(dev);
         let standing = &mut self.standing[usize::from(dev)];
         standing.hurt = match (standing.tainted, standing.hurt, hurt) {
-            (true, Hurt::Nothing | Hurt::Anything, _) => Hurt::Anything,
+            (true, Hurt::Nothing, _) | (_, Hurt::Anything, _) => Hurt::Anything,
             (_, _, hurt) => hurt,
         };
         (standing.tainted, standing.hurt_at) = (true, self.hurts);

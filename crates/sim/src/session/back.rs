@@ -1,7 +1,7 @@
 //! Members that left come back with what is on them, and are rebuilt by what they have missed.
 
 use super::{Kind, Session};
-use crate::machine::{Hurt, Standing};
+use crate::machine::Standing;
 use array::Replacing;
 use block::{DevIndex, Random as _};
 use format::Superblock;
@@ -41,6 +41,7 @@ impl Session<'_> {
         {
             self.machine.say(|| format!("the disk before the present device {dev} is found"));
             self.machine.world.change().replace(dev, retired.image);
+            self.machine.standing[usize::from(dev)].hurt = Standing::replacing(retired.is_hurt).hurt;
         }
     }
 
@@ -98,7 +99,7 @@ impl Session<'_> {
         self.machine.lengthen(dev);
         let standing = &mut self.machine.standing[usize::from(dev)];
         // What was hurt on it is hurt still, until a scrub has found it.
-        let tainted = standing.hurt != Hurt::Nothing || !cured;
+        let tainted = standing.is_hurt() || !cured;
         *standing = Standing { tainted, replacement: true, returned: true, lost: false, ..*standing };
     }
 }

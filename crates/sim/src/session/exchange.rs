@@ -67,45 +67,46 @@ impl Session<'_> {
     }
 
     fn put_in_place(&mut self, dev: u16) {
-        let blank = self.draw_blank(dev);
+        let (blank, comes_hurt) = self.draw_blank(dev);
         self.machine.world.change().clear_traps(dev);
         let image = self.machine.world.change().replace(dev, blank);
-        let Standing { excluded, stump, .. } = self.machine.standing[usize::from(dev)];
-        let excluded = excluded == self.machine.all_shards();
+        let standing = self.machine.standing[usize::from(dev)];
+        let (excluded, is_hurt) = (standing.excluded == self.machine.all_shards(), standing.is_hurt());
         // A disk that never was a member for long is forgotten; the one before it may still come back.
         // Of one that lost its end and that no start has told nobody knows that.
-        let counts = stump.is_none_or(|stump| stump.is_told);
+        let counts = standing.stump.is_none_or(|stump| stump.is_told);
         if counts && self.machine.superblock_in(&image, dev, 0).is_some() {
-            self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded });
+            self.machine.retired[usize::from(dev)] = Some(Retired { image, excluded, is_hurt });
         }
-        self.machine.standing[usize::from(dev)] = Standing { replacement: true, ..Standing::default() };
+        // Until it is wiped it may yet come back as the member that it was.
+        self.machine.standing[usize::from(dev)] = Standing::replacing(comes_hurt);
     }
 
     /// What is on a disk that comes: nothing, anything, or of several shards what was on it when it was a
-    /// member.
-    fn draw_blank(&mut self, dev: u16) -> Image {
-        if let Some(Retired { image, .. }) = &self.machine.retired[usize::from(dev)]
-            && self.machine.standing[usize::from(dev)].stranger
+    /// member; and whether that was hurt.
+    fn draw_blank(&mut self, dev: u16) -> (Image, bool) {
+        let standing = self.machine.standing[usize::from(dev)];
+        if let Some(Retired { image, is_hurt, .. }) = &self.machine.retired[usize::from(dev)]
+            && standing.stranger
         {
-            return image.clone();
+            return (image.clone(), *is_hurt);
         }
         let size = self.machine.sizes()[usize::from(dev)];
         let blocks = usize::try_from(size).unwrap_or(usize::MAX) / BLOCK_BYTES;
         let kinds = if self.fleet.is_several() { 4 } else { 2 };
-        let is_stump = self.machine.standing[usize::from(dev)].stump.is_some();
-        if is_stump && self.machine.rng.clone().fork().chance(1, 2) {
-            return self.whole_again(dev);
+        if standing.stump.is_some() && self.machine.rng.clone().fork().chance(1, 2) {
+            return (self.whole_again(dev), standing.is_hurt());
         }
         match (self.machine.rng.below(kinds), &self.machine.retired[usize::from(dev)]) {
-            (0, _) => vec![None; blocks],
-            (2, Some(Retired { image, .. })) => {
+            (0, _) => (vec![None; blocks], false),
+            (2, Some(Retired { image, is_hurt, .. })) => {
                 // It left before the devices became larger, perhaps.
                 let mut image = image.clone();
                 image.resize(blocks.max(image.len()), None);
-                image
+                (image, *is_hurt)
             }
-            (3, _) => self.machine.world.look().disk(dev).durable().clone(),
-            _ => vec![Some(blocks_of(&[0xee; BLOCK_BYTES]).swap_remove(0)); blocks],
+            (3, _) => (self.machine.world.look().disk(dev).durable().clone(), standing.is_hurt()),
+            _ => (vec![Some(blocks_of(&[0xee; BLOCK_BYTES]).swap_remove(0)); blocks], false),
         }
     }
 
@@ -160,10 +161,12 @@ impl Session<'_> {
         for &at in replacing.shards() {
             self.machine.world.change().set_hidden(dev, self.fleet.number(at), false);
         }
-        let Standing { excluded, stump, .. } = self.machine.standing[usize::from(dev)];
+        let standing = self.machine.standing[usize::from(dev)];
+        let Standing { excluded, stump, .. } = standing;
         self.machine.standing[usize::from(dev)] =
             Standing { replacement: true, excluded, stump, ..Standing::default() };
-        if stump.is_some() || self.machine.world.look().haunted().contains(&dev) {
+        // Shards that never gave it up go on with what is on it.
+        if standing.is_hurt() || stump.is_some() || self.machine.world.look().haunted().contains(&dev) {
             self.machine.hurt(dev, Hurt::Anything);
         }
     }

@@ -1,6 +1,7 @@
 //! Every answer judged.
 
 use super::{Kind, Request, Session};
+use crate::machine::Hurt;
 use crate::oracle::{SECTOR, Version, Written};
 use crate::violation;
 use crate::violation::Violation;
@@ -89,6 +90,9 @@ impl Session<'_> {
             if healthy && !standing.tainted && !standing.lost {
                 self.machine.suspects.remove(&dev);
                 self.machine.standing[usize::from(dev)].excluded = 0;
+                if standing.replacement {
+                    self.machine.standing[usize::from(dev)].hurt = Hurt::Nothing;
+                }
                 if let Some(retired) = &mut self.machine.retired[usize::from(dev)] {
                     retired.excluded = true;
                 }
