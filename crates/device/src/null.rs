@@ -7,9 +7,15 @@
 
 use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_place};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, META_BYTES, OpKind, Pool, Stream};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 const BLOCK_BYTES: u64 = META_BYTES as u64;
+/// Blocks of a stretch of a member of which any is kept.
+const STRETCH_BLOCKS: u64 = 256;
+const STRETCH_LEN: usize = 256;
+
+/// What is kept of a stretch.
+type Stretch = [Option<Box<[u8; META_BYTES]>>; STRETCH_LEN];
 
 /// What a [`NullSet`] does beyond nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -30,7 +36,8 @@ struct Member {
 pub struct NullSet {
     members: Vec<Member>,
     options: NullOptions,
-    kept: HashMap<(DevIndex, u64), Box<[u8; META_BYTES]>>,
+    /// By member and number of the stretch. Nothing moves when there are more.
+    kept: BTreeMap<(DevIndex, u64), Box<Stretch>>,
     done: Vec<Completion>,
 }
 
@@ -38,7 +45,7 @@ impl NullSet {
     /// One member for every size in bytes; a size of 0 makes an absent member.
     pub fn new(sizes_bytes: &[u64], options: NullOptions) -> Self {
         let members = sizes_bytes.iter().map(|&size_bytes| Member { size_bytes, failed: false }).collect();
-        Self { members, options, kept: HashMap::new(), done: Vec::new() }
+        Self { members, options, kept: BTreeMap::new(), done: Vec::new() }
     }
 
     /// Breaks a member: what was kept of it is lost and all its operations end with [`IoFault::Gone`].
@@ -60,7 +67,7 @@ impl NullSet {
 
     /// How many 4 KiB blocks are kept.
     pub fn kept_block_count(&self) -> usize {
-        self.kept.len()
+        self.kept.values().flat_map(|stretch| stretch.iter().flatten()).count()
     }
 
     fn size_present(&self, dev: DevIndex) -> Result<u64, IoFault> {
@@ -93,8 +100,7 @@ impl NullSet {
             OpKind::Discard => {
                 assert!(on_grid(op), "discard at {}: expected multiples of 4096", op.offset_bytes);
                 if kept {
-                    let range = op.offset_bytes..op.offset_bytes + op.length_bytes;
-                    self.kept.retain(|(dev, offset), _| *dev != op.dev || !range.contains(offset));
+                    self.forget(op.dev, op.offset_bytes, op.length_bytes);
                 }
             }
         }
@@ -103,16 +109,33 @@ impl NullSet {
 
     fn keep(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) {
         let (blocks, _) = from.as_chunks::<META_BYTES>();
-        for (index, block) in (0u64..).zip(blocks) {
-            let kept = self.kept.entry((dev, offset_bytes + index * BLOCK_BYTES));
-            **kept.or_insert_with(|| Box::new([0; META_BYTES])) = *block;
+        for (index, block) in (offset_bytes / BLOCK_BYTES..).zip(blocks) {
+            let stretch = self.kept.entry((dev, index / STRETCH_BLOCKS));
+            let stretch = stretch.or_insert_with(|| Box::new([const { None }; STRETCH_LEN]));
+            match &mut stretch[within(index)] {
+                Some(kept) => **kept = *block,
+                kept @ None => *kept = Some(Box::new(*block)),
+            }
+        }
+    }
+
+    fn forget(&mut self, dev: DevIndex, offset_bytes: u64, length_bytes: u64) {
+        let blocks = offset_bytes / BLOCK_BYTES..(offset_bytes + length_bytes) / BLOCK_BYTES;
+        let stretches = (dev, blocks.start / STRETCH_BLOCKS)..(dev, blocks.end.div_ceil(STRETCH_BLOCKS));
+        for (&(_, stretch), kept) in self.kept.range_mut(stretches) {
+            for (block, kept) in (stretch * STRETCH_BLOCKS..).zip(kept.iter_mut()) {
+                if blocks.contains(&block) {
+                    *kept = None;
+                }
+            }
         }
     }
 
     fn recall(&self, dev: DevIndex, offset_bytes: u64, into: &mut [u8]) {
         let (blocks, _) = into.as_chunks_mut::<META_BYTES>();
-        for (index, block) in (0u64..).zip(blocks) {
-            match self.kept.get(&(dev, offset_bytes + index * BLOCK_BYTES)) {
+        for (index, block) in (offset_bytes / BLOCK_BYTES..).zip(blocks) {
+            let stretch = self.kept.get(&(dev, index / STRETCH_BLOCKS));
+            match stretch.and_then(|stretch| stretch[within(index)].as_ref()) {
                 Some(kept) => block.copy_from_slice(&kept[..]),
                 None => block.fill(0),
             }
@@ -127,6 +150,11 @@ impl NullSet {
             Err(IoFault::Short)
         }
     }
+}
+
+/// Where in its stretch a block is.
+fn within(block: u64) -> usize {
+    usize::try_from(block % STRETCH_BLOCKS).expect("less than a stretch")
 }
 
 impl DeviceSet for NullSet {
