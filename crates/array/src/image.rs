@@ -6,6 +6,7 @@ mod place;
 pub use chain::{Chain, block_of};
 pub use place::{CheckpointPlace, Now};
 
+use crate::health::Health;
 use crate::journal::Journal;
 use crate::planted::{Planted, planted};
 use crate::scheme::{self, Scheme};
@@ -18,38 +19,76 @@ use format::{
 };
 use prefetch::with_later;
 
-/// The list of a checkpoint.
+/// The list of a checkpoint: what the scheme says, and behind that what others do.
 struct ListWords {
     words: Vec<u32>,
     /// Whether these are changes of the list before.
     are_changes: bool,
     /// Whether it may have short forms, and frames, too.
     is_packed: bool,
+    /// If the scheme has not said all yet, the words that it says at most.
+    open: Option<usize>,
+    /// What others say, until the scheme has said all.
+    rest: Vec<u32>,
+    /// Pieces that it has said, and room for the next.
+    pieces: usize,
+    piece: Vec<u32>,
 }
 
 impl ListWords {
+    fn new(store: &Store) -> Self {
+        let is_packed = store.config.scheme.has_log_stripes();
+        let (words, rest, piece) = (Vec::new(), Vec::new(), Vec::new());
+        Self { words, are_changes: false, is_packed, open: None, rest, pieces: 0, piece }
+    }
+
     /// What the next list is to have of the scheme, which from now on builds on it.
     fn whole(store: &Store, scheme: &mut dyn Scheme) -> Self {
-        let mut words = Vec::new();
-        scheme.save(store, &mut words);
+        let mut list = Self::new(store);
+        list.open = scheme.begin_list();
+        match list.open {
+            Some(most) => list.words.reserve_exact(most),
+            None => scheme.save(store, &mut list.words),
+        }
         scheme.list_is_saved();
-        Self { words, are_changes: false, is_packed: false }
+        list
     }
 
     /// What it is to have if the list before is to be had, too.
     fn changed(store: &Store, scheme: &mut dyn Scheme) -> Self {
-        let mut words = Vec::new();
-        if scheme.save_changes(&mut words) {
-            return Self { words, are_changes: true, is_packed: false };
-        }
-        Self::whole(store, scheme)
+        let mut list = Self::new(store);
+        list.are_changes = scheme.save_changes(&mut list.words);
+        if list.are_changes { list } else { Self::whole(store, scheme) }
     }
 
-    /// All that it is to have is there.
-    fn pack(&mut self, store: &Store) {
-        self.is_packed = store.config.scheme.has_log_stripes();
+    /// Says the rest; of members that are away as much as the list has room for, which has so many words.
+    fn end_with(&mut self, store: &mut Store, health: &Health, words_max: usize) {
+        store.save_space(&mut self.rest);
+        let said = self.words.len() + self.open.unwrap_or_default() + self.rest.len();
+        health.save_away(words_max.saturating_sub(said), &mut self.rest);
+        if self.open.is_none() {
+            if self.is_packed {
+                pack_list(&mut self.words);
+            }
+            self.words.append(&mut self.rest);
+        }
+    }
+
+    /// The scheme says about so many more items, if it has not said all.
+    fn say_more(&mut self, scheme: &mut dyn Scheme, items: usize) {
+        if self.open.is_none() {
+            return;
+        }
+        self.pieces += 1;
+        self.piece.clear();
+        let is_open = scheme.say_more(&mut self.piece, items);
         if self.is_packed {
-            pack_list(&mut self.words);
+            pack_list(&mut self.piece);
+        }
+        self.words.extend_from_slice(&self.piece);
+        if !is_open {
+            self.words.append(&mut self.rest);
+            (self.open, self.piece) = (None, Vec::new());
         }
     }
 
@@ -102,6 +141,7 @@ impl TableBlocks {
         let (table, taken) = (&store.table, store.table.taken_bits(&store.taken));
         let patches_of = |pages: &[usize]| {
             let mut words = Vec::with_capacity(PAGE_WORDS);
+            pages.iter().for_each(|&page| table.prefetch_patch(page));
             for &page in pages {
                 push_patch(&mut words, page, table.changed_groups(page), &table.without(page, &taken));
             }
@@ -238,6 +278,7 @@ impl Image {
         image.saved.append(&mut table.take_directories(&image.saved));
         image.root = table.slots().root(|page| table.next_state(page, number));
         now.store.taken.clear();
+        image.assert_room(now.store);
         image
     }
 
@@ -291,6 +332,38 @@ impl Image {
     /// of that, or another checkpoint is being written.
     pub fn is_copied(&self) -> bool {
         self.table.copied.is_some()
+    }
+
+    /// Whether all of its list is there. If not, there may be more of its units later.
+    pub fn is_listed(&self) -> bool {
+        self.list.open.is_none()
+    }
+
+    /// Pieces of its list that were said one by one.
+    pub fn pieces_listed(&self) -> usize {
+        self.list.pieces
+    }
+
+    /// The scheme says about so many more items of its list, if that is not all there.
+    pub fn list_more(&mut self, store: &Store, scheme: &mut dyn Scheme, items: usize) {
+        if !self.is_listed() {
+            self.list.say_more(scheme, items);
+            self.assert_room(store);
+        }
+    }
+
+    /// A full one has room in its area.
+    fn assert_room(&self, store: &Store) {
+        assert!(
+            self.block_count() <= u64::from(store.config.full_blocks),
+            "the full-checkpoint area is laid out for the largest state"
+        );
+    }
+
+    /// Units that are there as they will be: of a list that is not all there no page that is not full.
+    pub fn settled_count(&self) -> usize {
+        let is_last_full = self.list.words.len().is_multiple_of(PAGE_WORDS);
+        self.unit_count() - usize::from(!self.is_listed() && !is_last_full)
     }
 
     /// Pages after the header.

@@ -69,6 +69,12 @@ planted!(
     ChangesForgetColumn,
     /// Changes of the list leave out that a version of a log stripe is covered no more.
     ChangesForgetFate,
+    /// A list that is said piece by piece has dirty stripes as they are when their turn comes.
+    ListSaysLater,
+    /// A list that is said piece by piece has log stripes as they are when their turn comes.
+    ListSaysFatesLater,
+    /// A list that is said piece by piece leaves as many log stripes out as went from the front meanwhile.
+    ListSkipsLogStripes,
     /// A start takes the newest changes of the list alone, on the full checkpoint's.
     NewestChangesOnly,
     /// At the instant of a full checkpoint no incremental one holds what has changed since the one before.

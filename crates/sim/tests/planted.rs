@@ -271,7 +271,7 @@ fn scripted(bug: Planted) -> Option<Option<String>> {
             Script::every_device_of_another_course,
         )),
         Planted::SerialGivenTwice => {
-            let scripts = [Script::replacement(SchemeKind::Eplog, 1)];
+            let scripts = [SchemeKind::Eplog, SchemeKind::Raid].map(|scheme| Script::replacement(scheme, 1));
             Some(hunt_script(bug, &scripts, |script| script.every_start_that_replaces(0)))
         }
         Planted::MaimedToldLate => Some(hunt_script(

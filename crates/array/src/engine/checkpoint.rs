@@ -1,8 +1,10 @@
 //! Writing checkpoints beside foreground work (M-06 to M-08): pages, flush, header, flush.
 //!
 //! A checkpoint is the state at one instant: pages of the table that change before they are written are kept
-//! as they were (`table`), the scheme's list is copied at once. The header, written when everything it speaks
-//! of is durable, makes the checkpoint valid. Only then are the frames before it given up.
+//! as they were (`table`), and a long list of the scheme is said piece by piece, a piece in a turn, an item
+//! that is to change before its turn being said as it was (`Scheme::begin_list`). The header, written when
+//! everything it speaks of is durable, makes the checkpoint valid. Only then are the frames before it given
+//! up.
 //!
 //! A member that missed pages of it must not pass for a good one after a crash, since its slots hold what
 //! some other checkpoint wrote: headers are written only when the superblocks say who is out of service.

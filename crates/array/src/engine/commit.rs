@@ -297,7 +297,7 @@ impl Commits {
     fn start_run_of(
         &mut self,
         core: &mut Core,
-        choose: impl FnOnce(&dyn CommitRole, &Store, &mut Vec<StripeId>),
+        choose: impl FnOnce(&mut dyn CommitRole, &Store, &mut Vec<StripeId>),
     ) -> bool {
         let Self { candidates, .. } = self;
         let Core { scheme, store, board, stats, now_ns, .. } = core;

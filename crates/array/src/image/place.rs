@@ -67,11 +67,9 @@ impl Now<'_> {
             true => ListWords::changed(self.store, self.scheme),
             false => ListWords::whole(self.store, self.scheme),
         };
-        self.store.save_space(&mut list.words);
         let root_pages = self.store.table.slots().root_words().div_ceil(PAGE_WORDS);
         let list_max = (self.store.config.full_blocks as usize).saturating_sub(1 + root_pages) * PAGE_WORDS;
-        self.health.save_away(list_max.saturating_sub(list.words.len()), &mut list.words);
-        list.pack(self.store);
+        list.end_with(self.store, self.health, list_max);
         list
     }
 }
@@ -189,12 +187,7 @@ impl CheckpointPlace {
         let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
         let devices = ring.filter(|&dev| now.health.is_writable(dev)).take(copies).collect();
         let list = now.list(false);
-        let image = Image::full(now, list, extent, (number, self.area ^ 1, devices));
-        assert!(
-            image.block_count() <= u64::from(now.store.config.full_blocks),
-            "the full-checkpoint area is laid out for the largest state"
-        );
-        image
+        Image::full(now, list, extent, (number, self.area ^ 1, devices))
     }
 
     /// Where things are once this checkpoint, too, is durable.

@@ -300,6 +300,9 @@ pub(crate) fn write_checkpoint(
     let Parts { store, scheme, health, journal, .. } = parts;
     let mut now = Now { store, scheme: &mut **scheme, journal, health, through };
     let mut image = parts.checkpoint.choose_first(&mut now);
+    while !image.is_listed() {
+        image.list_more(now.store, now.scheme, usize::MAX);
+    }
     let table = &mut parts.store.table;
     let absent: Vec<usize> = image.absent_pages(table).collect();
     if let Some(saved) = saved {

@@ -2,31 +2,62 @@
 
 use block::StripeId;
 use std::collections::{HashSet, VecDeque};
+use std::ops::Range;
 
 /// Entries of clean stripes that are not worth being looked for.
 const SLACK: u64 = 1024;
 
 /// Dirty stripes, oldest first. Stripes that became clean meanwhile stay in it until they are met.
 #[derive(Default)]
-pub struct DirtyQueue(VecDeque<StripeId>);
+pub struct DirtyQueue {
+    stripes: VecDeque<StripeId>,
+    /// How many more left it at its front than came there.
+    first: i64,
+}
 
 impl DirtyQueue {
     /// A stripe became dirty, or was taken and could not be committed.
     pub fn push(&mut self, stripe: StripeId) {
-        self.0.push_back(stripe);
+        self.stripes.push_back(stripe);
     }
 
     /// Stripes are to be taken before all others; that they stand elsewhere, too, does no harm.
     pub fn push_first(&mut self, stripes: &[StripeId]) {
-        stripes.iter().rev().for_each(|&stripe| self.0.push_front(stripe));
+        for &stripe in stripes.iter().rev() {
+            self.stripes.push_front(stripe);
+            self.first -= 1;
+        }
     }
 
     /// Takes up to `count` stripes that are dirty, oldest first, each once.
     pub fn take(&mut self, count: usize, is_dirty: impl Fn(StripeId) -> bool, out: &mut Vec<StripeId>) {
         let end = out.len() + count;
         while out.len() < end {
-            let Some(stripe) = self.0.pop_front() else { break };
+            let Some(stripe) = self.pop_front() else { break };
             if is_dirty(stripe) && !out.contains(&stripe) {
+                out.push(stripe);
+            }
+        }
+    }
+
+    fn pop_front(&mut self) -> Option<StripeId> {
+        let stripe = self.stripes.pop_front()?;
+        self.first += 1;
+        Some(stripe)
+    }
+
+    /// The same of those that were not `seen`, for many.
+    pub fn take_unseen(
+        &mut self,
+        count: usize,
+        is_dirty: impl Fn(StripeId) -> bool,
+        seen: &mut HashSet<StripeId>,
+        out: &mut Vec<StripeId>,
+    ) {
+        let end = out.len() + count;
+        while out.len() < end {
+            let Some(stripe) = self.pop_front() else { break };
+            if is_dirty(stripe) && seen.insert(stripe) {
                 out.push(stripe);
             }
         }
@@ -36,22 +67,42 @@ impl DirtyQueue {
     /// once, if it is much longer than the `dirty` stripes that there are: where stripes become clean without
     /// a commit, nobody may ever take them.
     pub fn tidy(&mut self, dirty: u64, is_dirty: impl Fn(StripeId) -> bool) {
-        if self.0.len() as u64 <= 2 * dirty + SLACK {
+        if self.stripes.len() as u64 <= 2 * dirty + SLACK {
             return;
         }
         let mut seen = HashSet::new();
-        self.0.retain(|&stripe| is_dirty(stripe) && seen.insert(stripe));
+        self.stripes.retain(|&stripe| is_dirty(stripe) && seen.insert(stripe));
     }
 
     /// What is in it, clean stripes included.
     pub fn iter(&self) -> impl Iterator<Item = StripeId> {
-        self.0.iter().copied()
+        self.stripes.iter().copied()
+    }
+
+    /// The places of what is in it, which nothing changes but that it is tidied.
+    pub fn places(&self) -> Range<i64> {
+        self.first..self.first.saturating_add_unsigned(number(self.stripes.len()))
+    }
+
+    /// What is at the next `count` of these places, clean stripes included, or has left them since.
+    pub fn next_of(&self, places: &mut Range<i64>, count: usize) -> impl Iterator<Item = StripeId> {
+        let there = self.places();
+        let start = places.start.clamp(there.start, there.end);
+        let end = places.end.clamp(start, there.end).min(start.saturating_add_unsigned(number(count)));
+        places.start = if end == there.end { places.end } else { end };
+        let index = |place: i64| usize::try_from(place - there.start).expect("a place of what is in memory");
+        self.stripes.range(index(start)..index(end)).copied()
     }
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
-        (self.0.capacity() * size_of::<StripeId>()) as u64
+        (self.stripes.capacity() * size_of::<StripeId>()) as u64
     }
+}
+
+/// A length, to reckon with.
+fn number(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

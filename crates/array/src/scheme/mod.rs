@@ -229,6 +229,18 @@ pub trait Scheme: Send {
     /// else stands still meanwhile.
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
+    /// The same, said piece by piece by [`Scheme::say_more`], as it is now: what changes before it was said
+    /// is said as it was. The words that it has at most; `None` if it is short, and said by [`Scheme::save`].
+    fn begin_list(&mut self) -> Option<usize> {
+        None
+    }
+
+    /// Appends about `count` more items of the list that was begun; `false` if these were the last. Whoever
+    /// begins a list has all of it before another is begun.
+    fn say_more(&mut self, _words: &mut Vec<u32>, _count: usize) -> bool {
+        false
+    }
+
     /// Of the same what changed since the list that was said last: appends changes of that
     /// ([`format::Changes`]), which the next list builds on. `false` if it is said as a whole each time.
     fn save_changes(&mut self, _words: &mut Vec<u32>) -> bool {

@@ -90,7 +90,7 @@ pub trait Commits {
 
     /// The dirty stripes that give most space back for what their commit reads and writes, which together
     /// hold half of what all of them hold (L-04). None where all stripes are alike.
-    fn space_holders(&self, _store: &Store, _out: &mut Vec<StripeId>) {}
+    fn space_holders(&mut self, _store: &Store, _out: &mut Vec<StripeId>) {}
 
     /// These stripes are the next that [`Commits::take_dirty`] gives.
     fn put_first(&mut self, stripes: &[StripeId]);

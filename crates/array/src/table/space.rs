@@ -13,6 +13,7 @@ use crate::planted::{Planted, planted};
 use block::{ChunkAddr, ChunkIndex, DevIndex, Divisor};
 use format::ArrayConfig;
 use prefetch::with_later;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Chunks of a word of bits.
@@ -227,11 +228,11 @@ impl Table {
     }
 
     /// The words of a page without these bits.
-    pub fn without(&self, page: usize, taken: &[TakenBit]) -> PageWords {
-        let mut words = *self.page(page);
+    pub fn without(&self, page: usize, taken: &[TakenBit]) -> Cow<'_, PageWords> {
+        let mut words = Cow::Borrowed(self.page(page));
         let first = taken.partition_point(|&(other, ..)| other < page);
         for &(_, word, bit) in taken[first..].iter().take_while(|&&(other, ..)| other == page) {
-            words[word] &= !bit;
+            words.to_mut()[word] &= !bit;
         }
         words
     }

@@ -10,6 +10,11 @@ use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Slot, Stream};
 use format::BodyCrc;
 
+/// Items of the list that are said at once; in small arrays fewer, so that much happens between in the
+/// simulator, too.
+const ITEMS_MAX: usize = 512;
+const CHUNKS_PER_ITEM: u32 = 64;
+
 /// Pages that a checkpoint has brought in ahead.
 const PAGES_AHEAD: usize = 32;
 
@@ -108,7 +113,10 @@ impl Writer {
     /// What it can do without waiting.
     pub fn drive(&mut self, core: &mut Core) {
         match self.stage {
-            Stage::Pages { .. } => self.write_pages(core),
+            Stage::Pages { .. } => {
+                self.list_more(core);
+                self.write_pages(core);
+            }
             Stage::Copies => self.copy_pages(core),
             Stage::Fence => self.write_headers(core),
             Stage::Idle
@@ -145,10 +153,19 @@ impl Writer {
         Some(Written { image, copies: self.copies.take(), answering, failed: self.failed })
     }
 
+    /// The next piece of its list is said, once in a turn: requests go on between.
+    fn list_more(&mut self, core: &mut Core) {
+        if let Some(image) = &mut self.image {
+            let items = usize::try_from(core.store.config.chunks_per_device / CHUNKS_PER_ITEM);
+            let items = items.unwrap_or(ITEMS_MAX).clamp(1, ITEMS_MAX);
+            image.list_more(&core.store, &mut *core.scheme, items);
+        }
+    }
+
     fn write_pages(&mut self, core: &mut Core) {
         let Stage::Pages { mut unit, mut copy } = self.stage else { return };
         let Some(image) = self.image.take() else { return };
-        while self.outstanding < core.options.checkpoint_blocks.max(1) && unit < image.unit_count() {
+        while self.outstanding < core.options.checkpoint_blocks.max(1) && unit < image.settled_count() {
             if copy == image.copies(&core.store, unit) {
                 for &written in image.table_pages(&core.store, unit) {
                     core.store.table.release_page(written);
@@ -176,7 +193,7 @@ impl Writer {
             }
             copy += 1;
         }
-        let done = unit == image.unit_count() && self.outstanding == 0;
+        let done = image.is_listed() && unit == image.unit_count() && self.outstanding == 0;
         self.stage = Stage::Pages { unit, copy };
         self.image = Some(image);
         if done {
@@ -285,7 +302,8 @@ impl Writer {
             Stage::Behind => (7, 0, 0),
             Stage::Sealed => (8, 0, 0),
         };
-        [stage, count(copy), count(unit)]
+        let listed = self.image.as_ref().map_or(0, Image::pieces_listed);
+        [stage, count(copy), count(unit) + count(listed)]
     }
 }
 

@@ -2,13 +2,15 @@
 //! still covers (M-02).
 
 use super::bits::StripeBits;
-use crate::hash::StripeMap;
+use super::listed::ListNumber;
+use crate::hash::PartedMap;
 use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
-use format::StripeChunk;
+use format::{StripeChunk, push_updated_columns};
 use prefetch::{prefetch, with_later};
+use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
@@ -16,13 +18,15 @@ use std::ops::Range;
 const PLACE_BYTES: u64 = 16;
 const UPDATED_BYTES: u64 = size_of::<Updated>() as u64;
 const STRIPE_BYTES: u64 = size_of::<StripeId>() as u64;
-/// Bytes of what the last list says of a stripe, and of its place among those that changed.
-const MARK_BYTES: u64 = SAVED_BYTES + PLACE_NUMBER_BYTES;
+/// Bytes of what lists say of a stripe, and of its place among those that changed.
+const CHANGE_BYTES: u64 = MARKS_BYTES + PLACE_NUMBER_BYTES;
 /// Both are compared with the types below.
-const SAVED_BYTES: u64 = 1;
+const MARKS_BYTES: u64 = 4;
 const PLACE_NUMBER_BYTES: u64 = 4;
-/// Dirty stripes among which is chosen what to commit first.
-const CHOICE_MAX: usize = 1 << 15;
+/// Dirty stripes that are looked at for what to commit first, and of which are chosen, at most: nothing else
+/// happens meanwhile.
+const LOOKED_MAX: usize = 1 << 15;
+const CHOSEN_MAX: usize = 1 << 9;
 /// Places of dirty stripes that are looked up together.
 const FOUND_AT_ONCE: usize = 64;
 /// How far from where a stripe of a log stripe of a list is expected it is looked for: writes that were under
@@ -40,7 +44,7 @@ pub struct Updated {
     pub owner: u32,
 }
 
-const _: () = assert!(size_of::<Saved>() == 1 && size_of::<u32>() == 4, "as MARK_BYTES counts");
+const _: () = assert!(size_of::<Marks>() == 4 && size_of::<u32>() == 4, "as CHANGE_BYTES counts");
 
 /// What the last list of a checkpoint says of a dirty stripe.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -53,8 +57,31 @@ enum Saved {
     Changed,
 }
 
-/// A length of what is in memory, to be counted in bytes.
-fn bytes(length: usize) -> u64 {
+/// What is known of a dirty stripe as a whole.
+#[derive(Clone, Copy)]
+struct Marks {
+    /// How many of its columns were updated.
+    updated: u16,
+    saved: Saved,
+    /// The number of the list that said it last, piece by piece.
+    said: u8,
+}
+
+/// Places that are swept for what a list that is said piece by piece has not said, for each item.
+const SWEPT_PER_ITEM: usize = 64;
+
+/// A list that is said piece by piece.
+struct Listing {
+    /// Where in the queue it goes on, and where what came later begins.
+    queued: Range<i64>,
+    /// Places that are swept behind that, for those that are not in the queue, or not where they were.
+    places: Range<usize>,
+    /// What had to be said before its turn.
+    early: Vec<u32>,
+}
+
+/// A length of what is in memory, to be reckoned with.
+fn number(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
@@ -78,20 +105,24 @@ pub struct DirtyStripes {
     /// Set = dirty. Clean stripes, the common case of a read, are answered by it alone.
     bits: StripeBits,
     /// Where in `stripes` a dirty stripe is.
-    place: StripeMap<u32>,
+    place: PartedMap<u32>,
     /// By place; [`NO_STRIPE`] at those that are free.
     stripes: Vec<StripeId>,
     /// k entries per place.
     columns: Vec<Updated>,
     /// By place.
-    saved: Vec<Saved>,
+    marks: Vec<Marks>,
     /// Places of those that the last list does not have as they are; some may be free or taken again.
     changed: Vec<u32>,
     /// What the last list has that is clean since; it may be dirty again.
     cleaned: Vec<StripeId>,
     free: Vec<u32>,
     queue: DirtyQueue,
+    list_number: ListNumber,
+    listing: Option<Listing>,
     count: u64,
+    /// How many dirty stripes there are of which so many columns were updated.
+    with_updated: Vec<u64>,
     /// Columns of all dirty stripes that were updated.
     updated_total: u64,
 }
@@ -102,15 +133,18 @@ impl DirtyStripes {
         Self {
             data_count,
             bits: StripeBits::new(stripe_count),
-            place: StripeMap::default(),
+            place: PartedMap::default(),
             stripes: Vec::new(),
             columns: Vec::new(),
-            saved: Vec::new(),
+            marks: Vec::new(),
             changed: Vec::new(),
             cleaned: Vec::new(),
             free: Vec::new(),
             queue: DirtyQueue::default(),
+            list_number: ListNumber::default(),
+            listing: None,
             count: 0,
+            with_updated: vec![0; data_count + 1],
             updated_total: 0,
         }
     }
@@ -122,14 +156,14 @@ impl DirtyStripes {
         SchemeMemory {
             fixed_bytes,
             dynamic_bytes: bits_bytes
-                + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 4 * STRIPE_BYTES + MARK_BYTES),
+                + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 4 * STRIPE_BYTES + CHANGE_BYTES),
             placement_bytes: 0,
         }
     }
 
     /// Looks at where a stripe's bit and its place are. What comes out means nothing.
     pub fn foresee(&self, stripe: StripeId) -> u32 {
-        let place = self.place.get(&stripe.get()).copied().unwrap_or_default();
+        let place = self.place.get(stripe.get()).copied().unwrap_or_default();
         place ^ u32::from(self.bits.has(stripe))
     }
 
@@ -137,7 +171,7 @@ impl DirtyStripes {
         if !self.is_dirty(stripe) {
             return None;
         }
-        self.place.get(&stripe.get()).map(|&place| index(place))
+        self.place.get(stripe.get()).map(|&place| index(place))
     }
 
     /// The same for stripes that are nearly always dirty, and mostly in the order of their places: `guess` is
@@ -147,7 +181,7 @@ impl DirtyStripes {
         let sides = (1..=around).flat_map(|by| [guess.checked_add(by), guess.checked_sub(by)]);
         let place = match std::iter::once(Some(*guess)).chain(sides).flatten().find(is_at) {
             Some(place) => place,
-            None => index(*self.place.get(&stripe.get())?),
+            None => index(*self.place.get(stripe.get())?),
         };
         *guess = place + 1;
         Some(place)
@@ -179,7 +213,7 @@ impl DirtyStripes {
                     None => {
                         self.stripes.push(stripe);
                         self.columns.resize(self.columns.len() + self.data_count, UNCHANGED);
-                        self.saved.push(Saved::No);
+                        self.marks.push(Marks { updated: 0, saved: Saved::No, said: 0 });
                         u32::try_from(self.stripes.len() - 1).expect("fewer dirty stripes than chunk indices")
                     }
                 };
@@ -189,23 +223,28 @@ impl DirtyStripes {
                 place
             }
         };
-        let updated = &mut self.columns[place * self.data_count + column];
-        if updated.committed == SAME {
-            *updated = Updated { committed: old, owner };
+        let at = place * self.data_count + column;
+        if self.columns[at].committed == SAME {
+            self.say_before_change(place);
+            self.columns[at] = Updated { committed: old, owner };
             self.updated_total += 1;
-            if self.saved[place] == Saved::Yes {
+            let updated = &mut self.marks[place].updated;
+            self.with_updated[usize::from(*updated)] -= 1;
+            *updated += 1;
+            self.with_updated[usize::from(*updated)] += 1;
+            if self.marks[place].saved == Saved::Yes {
                 self.mark_changed(place, Saved::Changed);
             }
             return None;
         }
-        Some(std::mem::replace(&mut updated.owner, owner))
+        Some(std::mem::replace(&mut self.columns[at].owner, owner))
     }
 
     fn mark_changed(&mut self, place: usize, saved: Saved) {
         if planted(Planted::ChangesForgetColumn) && saved == Saved::Changed {
             return;
         }
-        self.saved[place] = saved;
+        self.marks[place].saved = saved;
         self.changed.push(u32::try_from(place).expect("fewer dirty stripes than chunk indices"));
     }
 
@@ -224,8 +263,8 @@ impl DirtyStripes {
                 prefetch(&self.columns[later * self.data_count]);
             }
             let stripe = self.stripes[place];
-            if stripe != NO_STRIPE && self.saved[place] != Saved::Yes {
-                self.saved[place] = Saved::Yes;
+            if stripe != NO_STRIPE && self.marks[place].saved != Saved::Yes {
+                self.marks[place].saved = Saved::Yes;
                 look(stripe, &self.columns[place * self.data_count..][..self.data_count]);
             }
         }
@@ -235,11 +274,58 @@ impl DirtyStripes {
 
     /// The last list has everything as it is.
     pub fn all_saved(&mut self) {
-        self.changed.clear();
         self.cleaned.clear();
-        for (saved, &stripe) in self.saved.iter_mut().zip(&self.stripes) {
-            *saved = if stripe == NO_STRIPE { Saved::No } else { Saved::Yes };
+        self.take_changed(|_, _| ());
+    }
+
+    /// A list of them is said from now on piece by piece, as they are now.
+    pub fn begin_list(&mut self) {
+        debug_assert!(self.listing.is_none(), "one list is said at a time");
+        self.list_number.advance(self.marks.iter_mut().map(|marks| &mut marks.said));
+        let places = 0..self.stripes.len();
+        self.listing = Some(Listing { queued: self.queue.places(), places, early: Vec::new() });
+    }
+
+    /// Says about `count` more; `false` if these were the last.
+    pub fn say_more(&mut self, words: &mut Vec<u32>, count: usize) -> bool {
+        let Some(mut listing) = self.listing.take() else { return false };
+        words.append(&mut listing.early);
+        let some = self.queue.next_of(&mut listing.queued, count);
+        let found: Vec<usize> = self.places_of(some).collect();
+        found.into_iter().for_each(|place| self.say(place, words));
+        if listing.queued.is_empty() {
+            let swept = listing.places.by_ref().take(count.saturating_mul(SWEPT_PER_ITEM));
+            swept.for_each(|place| self.say(place, words));
         }
+        let is_over = listing.queued.is_empty() && listing.places.is_empty();
+        self.listing = (!is_over).then_some(listing);
+        !is_over
+    }
+
+    /// Says what is at a place, unless that was said, or is none that the list has.
+    fn say(&mut self, place: usize, words: &mut Vec<u32>) {
+        let (stripe, number) = (self.stripes[place], self.list_number.mark());
+        if stripe != NO_STRIPE && std::mem::replace(&mut self.marks[place].said, number) != number {
+            push_item(words, stripe, &self.columns[place * self.data_count..][..self.data_count]);
+        }
+    }
+
+    /// What is at a place is going to change: a list that has still to say it says it as it was.
+    #[inline]
+    fn say_before_change(&mut self, place: usize) {
+        if self.listing.is_some() && self.marks[place].said != self.list_number.mark() {
+            self.say_early(place);
+        }
+    }
+
+    #[cold]
+    fn say_early(&mut self, place: usize) {
+        if planted(Planted::ListSaysLater) {
+            return;
+        }
+        let Some(mut listing) = self.listing.take() else { return };
+        self.say(place, &mut listing.early);
+        self.listing = Some(listing);
     }
 
     /// Columns of all dirty stripes that were updated.
@@ -271,6 +357,8 @@ impl DirtyStripes {
         self.stripes[place] = stripe;
         self.columns[place * self.data_count..][..self.data_count].fill(UNCHANGED);
         self.mark_changed(place, Saved::No);
+        (self.marks[place].said, self.marks[place].updated) = (self.list_number.mark(), 0);
+        self.with_updated[0] += 1;
         self.bits.set(stripe);
         self.count += 1;
         self.queue.push(stripe);
@@ -280,16 +368,17 @@ impl DirtyStripes {
 
     /// The stripe's parity is up to date.
     pub fn clean(&mut self, stripe: StripeId) {
-        if let Some(place) = self.place.remove(&stripe.get()) {
+        if let Some(place) = self.place.remove(stripe.get()) {
             self.bits.clear(stripe);
             let at = index(place);
+            self.say_before_change(at);
             self.stripes[at] = NO_STRIPE;
-            if std::mem::replace(&mut self.saved[at], Saved::No) != Saved::No {
+            if std::mem::replace(&mut self.marks[at].saved, Saved::No) != Saved::No {
                 self.cleaned.push(stripe);
             }
-            let columns = &self.columns[at * self.data_count..][..self.data_count];
-            let updated = columns.iter().filter(|column| column.committed != SAME).map(|_| 1u64);
-            self.updated_total -= updated.sum::<u64>();
+            let updated = self.marks[at].updated;
+            self.with_updated[usize::from(updated)] -= 1;
+            self.updated_total -= u64::from(updated);
             self.free.push(place);
             self.count -= 1;
         }
@@ -337,12 +426,16 @@ impl DirtyStripes {
         each.take(usize::try_from(self.count).unwrap_or(usize::MAX))
     }
 
-    /// The places of all dirty stripes, some more than once, oldest first. They are looked up some at a time:
-    /// what is at the places that are found comes from memory meanwhile, side by side.
+    /// The places of all dirty stripes, some more than once, oldest first.
     fn places(&self) -> impl Iterator<Item = usize> {
         let there = self.stripes.iter().copied().filter(|&stripe| stripe != NO_STRIPE);
-        let (mut stripes, mut guess) = (self.queue.iter().chain(there), 0);
-        let (mut some, mut next) = (Vec::with_capacity(FOUND_AT_ONCE), 0);
+        self.places_of(self.queue.iter().chain(there))
+    }
+
+    /// The places of those of these stripes that are dirty. They are looked up some at a time: what is at the
+    /// places that are found comes from memory meanwhile, side by side.
+    fn places_of(&self, mut stripes: impl Iterator<Item = StripeId>) -> impl Iterator<Item = usize> {
+        let (mut some, mut next, mut guess) = (Vec::with_capacity(FOUND_AT_ONCE), 0, 0);
         std::iter::from_fn(move || {
             if next == some.len() {
                 some.clear();
@@ -358,24 +451,43 @@ impl DirtyStripes {
         })
     }
 
-    /// Of the oldest ones those with the most updated columns, which have half of their updated columns: a
+    /// Those with the most updated columns, which have half of the updated columns of all, oldest first: a
     /// commit costs hardly more where it frees the committed versions of many columns than where it frees
-    /// one. Not all are looked at, since nothing else happens meanwhile.
-    pub fn most_updated(&self, out: &mut Vec<StripeId>) {
-        let updated = |columns: &[Updated]| columns.iter().filter(|column| column.committed != SAME).count();
-        let mut stripes = vec![0; self.data_count + 1];
-        self.entries().take(CHOICE_MAX).for_each(|(_, columns)| stripes[updated(columns)] += 1);
-        let all: usize = stripes.iter().enumerate().map(|(count, stripes)| count * stripes).sum();
+    /// one. If none of the oldest is among these, those of them with the most.
+    pub fn most_updated(&mut self, out: &mut Vec<StripeId>) {
+        let least = self.least_of_half();
+        let (mut oldest, mut seen, mut updated) = (Vec::new(), HashSet::new(), Vec::new());
+        let (mut queue, mut enough) = (std::mem::take(&mut self.queue), 0);
+        while oldest.len() < LOOKED_MAX && enough < CHOSEN_MAX {
+            let from = oldest.len();
+            queue.take_unseen(FOUND_AT_ONCE, |stripe| self.bits.has(stripe), &mut seen, &mut oldest);
+            if oldest.len() == from {
+                break;
+            }
+            for place in self.places_of(oldest[from..].iter().copied()) {
+                let count = usize::from(self.marks[place].updated);
+                enough += usize::from(count >= least);
+                updated.push((self.stripes[place], count));
+            }
+        }
+        queue.push_first(&oldest);
+        self.queue = queue;
+        let most = updated.iter().map(|&(_, count)| count).max().unwrap_or_default();
+        let chosen = updated.iter().filter(|&&(_, count)| count >= least.min(most));
+        out.extend(chosen.map(|&(stripe, _)| stripe).take(CHOSEN_MAX));
+    }
+
+    /// Stripes with at least so many updated columns have half of those of all.
+    fn least_of_half(&self) -> usize {
         let (mut least, mut held) = (self.data_count, 0);
         while least > 1 {
-            held += least * stripes[least];
-            if 2 * held >= all {
+            held += number(least) * self.with_updated[least];
+            if 2 * held >= self.updated_total {
                 break;
             }
             least -= 1;
         }
-        let oldest = self.entries().take(CHOICE_MAX);
-        out.extend(oldest.filter(|(_, columns)| updated(columns) >= least).map(|(stripe, _)| stripe));
+        least
     }
 
     /// Bytes per stripe of the array.
@@ -388,9 +500,22 @@ impl DirtyStripes {
         self.bits.dynamic_bytes()
             + self.place.capacity() as u64 * PLACE_BYTES
             + self.columns.len() as u64 * UPDATED_BYTES
-            + self.stripes.len() as u64 * (STRIPE_BYTES + SAVED_BYTES)
-            + bytes(self.changed.capacity()) * PLACE_NUMBER_BYTES
-            + bytes(self.cleaned.capacity()) * STRIPE_BYTES
+            + self.stripes.len() as u64 * (STRIPE_BYTES + MARKS_BYTES)
+            + number(self.changed.capacity()) * PLACE_NUMBER_BYTES
+            + number(self.cleaned.capacity()) * STRIPE_BYTES
             + self.queue.memory_bytes()
+            + self.listing.as_ref().map_or(0, Listing::memory_bytes)
     }
+}
+
+impl Listing {
+    fn memory_bytes(&self) -> u64 {
+        number(self.early.capacity()) * 4
+    }
+}
+
+/// Appends a dirty stripe with what is known of its columns, as a list has it.
+pub fn push_item(words: &mut Vec<u32>, stripe: StripeId, columns: &[Updated]) {
+    let committed = columns.iter().map(|column| Some(column.committed).filter(|&version| version != SAME));
+    push_updated_columns(words, stripe, committed);
 }

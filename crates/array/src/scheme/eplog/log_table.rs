@@ -3,14 +3,17 @@
 //! A log stripe knows what became of each of its members, so that nobody looks into the stripes of the others
 //! when one of them is written or committed.
 
-use crate::hash::StripeMap;
+use super::listed::ListNumber;
+use crate::hash::PartedMap;
 use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::store::LogRing;
 use block::{ChunkAddr, ChunkIndex, Divisor, Lcn, Seq};
-use format::{LCN_LIMIT, LogMember, MemberFate};
-use std::collections::VecDeque;
+use format::{LCN_LIMIT, LogMember, MemberFate, push_log_stripe};
+use prefetch::prefetch;
+use std::cmp::Reverse;
 use std::collections::hash_map::Entry as MapEntry;
+use std::collections::{BinaryHeap, VecDeque};
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -19,7 +22,27 @@ struct Entry {
     members: u8,
     live: u8,
     saved: Saved,
+    /// The number of the list that said it last, piece by piece.
+    said: u8,
 }
+
+const _: () = assert!(size_of::<Entry>() == 16, "a log stripe's entry is in one line of the cache");
+
+/// A list that is said piece by piece, in log order.
+struct Listing {
+    /// Of all that ever were in the order: the next to have its turn, and the first that came later.
+    next: u64,
+    end: u64,
+    /// Those that had to be said before their turn: their records, and where their words are.
+    early: BinaryHeap<Early>,
+    words: Vec<u32>,
+}
+
+/// The first is said first.
+type Early = Reverse<(Seq, u32, u32)>;
+
+/// So many of the order ahead memory is asked for.
+const LISTED_AHEAD: usize = 16;
 
 /// What the last list of a checkpoint says of a log stripe.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
@@ -118,6 +141,11 @@ fn index(number: u32) -> usize {
     number as usize
 }
 
+/// A length of what is in memory, to be reckoned with.
+fn number(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
 /// A place as it is kept elsewhere.
 #[inline]
 fn place(at: usize) -> u32 {
@@ -130,7 +158,7 @@ pub struct LogTable {
     by_width: Divisor,
     parity_count: usize,
     /// The place of a version as a member that a parity covers.
-    covered: StripeMap<u32>,
+    covered: PartedMap<u32>,
     entries: Vec<Entry>,
     /// `width_max` per entry. A *place* is a number of one of them.
     members: Vec<Member>,
@@ -139,6 +167,10 @@ pub struct LogTable {
     free: Vec<u32>,
     /// In log order, for the tail; dead ones are dropped when they reach the front.
     order: VecDeque<(Seq, u32)>,
+    /// How many went from the front of it.
+    left_order: u64,
+    list_number: ListNumber,
+    listing: Option<Listing>,
     /// Those that the last list does not have as they are; some may have ended, or be others by now.
     changed: Vec<u32>,
     /// Of those that it has and that are needed no more, the records.
@@ -155,12 +187,15 @@ impl LogTable {
             width_max,
             by_width: Divisor::new(width_max as u64),
             parity_count,
-            covered: StripeMap::default(),
+            covered: PartedMap::default(),
             entries: Vec::with_capacity(stripes_max),
             members: Vec::with_capacity(stripes_max * width_max),
             crcs: Vec::with_capacity(stripes_max * parity_count),
             free: Vec::new(),
             order: VecDeque::new(),
+            left_order: 0,
+            list_number: ListNumber::default(),
+            listing: None,
             changed: Vec::new(),
             ended: Vec::new(),
             live_count: 0,
@@ -169,10 +204,11 @@ impl LogTable {
     }
 
     /// Bytes of such a table with as many log stripes, so many members of which a parity covers. The map of
-    /// these may be twice as large as what is in it.
+    /// these may be twice as large as what is in it, and so may what is said before its turn.
     pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, covered: u64) -> SchemeMemory {
         let of_changes = size_of::<u32>() + size_of::<Seq>();
-        let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>() + of_changes) as u64;
+        let of_list = 2 * size_of::<Early>();
+        let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>() + of_changes + of_list) as u64;
         let of_members = width_max * size_of::<Member>() as u64;
         SchemeMemory {
             fixed_bytes: 0,
@@ -190,7 +226,8 @@ impl LogTable {
             self.crcs.resize(self.crcs.len() + self.parity_count, 0);
             id
         });
-        self.entries[index(id)] = Entry { seq, block, members: 0, live: 0, saved: Saved::No };
+        self.entries[index(id)] =
+            Entry { seq, block, members: 0, live: 0, saved: Saved::No, said: self.list_number.mark() };
         self.changed.push(id);
         let own = &mut self.crcs[index(id) * self.parity_count..][..self.parity_count];
         own.iter_mut().zip(crcs).for_each(|(own, crc)| *own = crc);
@@ -235,10 +272,11 @@ impl LogTable {
     /// nothing is the newest version in that any more.
     #[inline]
     pub fn leave(&mut self, place: u32, addr: ChunkAddr, fate: MemberFate) -> Option<u32> {
+        let (id, _) = self.member_at(place);
+        self.say_before_change(id);
         let member = &mut self.members[index(place)];
         debug_assert!(member.chunk == addr.chunk && member.fate() == MemberFate::Newest);
         member.set_fate(fate);
-        let (id, _) = self.member_at(place);
         let entry = &mut self.entries[index(id)];
         entry.live = entry.live.checked_sub(1).expect("live members are counted");
         if entry.live == 0 {
@@ -255,14 +293,16 @@ impl LogTable {
     /// covered may be what a list said that nothing could be compared with.
     pub fn uncover(&mut self, addr: ChunkAddr, lcn: Lcn) -> bool {
         let MapEntry::Occupied(covered) = self.covered.entry(key(addr)) else { return false };
-        let member = &mut self.members[index(*covered.get())];
-        if !member.is(lcn, addr.chunk, MemberFate::Covered) {
+        let place = *covered.get();
+        if !self.members[index(place)].is(lcn, addr.chunk, MemberFate::Covered) {
             return false;
         }
-        member.set_fate(MemberFate::Superseded);
-        let place = covered.remove();
+        covered.remove();
+        let (id, _) = self.member_at(place);
+        self.say_before_change(id);
+        self.members[index(place)].set_fate(MemberFate::Superseded);
         if !planted(Planted::ChangesForgetFate) {
-            self.mark_changed(self.member_at(place).0);
+            self.mark_changed(id);
         }
         true
     }
@@ -297,10 +337,99 @@ impl LogTable {
 
     /// The last list has everything as it is.
     pub fn all_saved(&mut self) {
-        self.changed.clear();
         self.ended.clear();
-        for entry in &mut self.entries {
-            entry.saved = if entry.members > 0 { Saved::Yes } else { Saved::No };
+        for id in self.changed.drain(..) {
+            let entry = &mut self.entries[index(id)];
+            if entry.members > 0 {
+                entry.saved = Saved::Yes;
+            }
+        }
+    }
+
+    /// A list of them is said from now on piece by piece, as they are now.
+    pub fn begin_list(&mut self) {
+        debug_assert!(self.listing.is_none(), "one list is said at a time");
+        self.list_number.advance(self.entries.iter_mut().map(|entry| &mut entry.said));
+        let (next, end) = (self.left_order, self.left_order + number(self.order.len()));
+        self.listing = Some(Listing { next, end, early: BinaryHeap::new(), words: Vec::new() });
+    }
+
+    /// Says about `count` more; `false` if these were the last.
+    pub fn say_more(&mut self, words: &mut Vec<u32>, count: usize) -> bool {
+        let Some(mut listing) = self.listing.take() else { return false };
+        for _ in 0..count {
+            let here = self.listed_at(&mut listing);
+            let is_due = |&Reverse((early, ..)): &Early| here.is_none_or(|(seq, _)| early < seq);
+            if listing.early.peek().is_some_and(is_due)
+                && let Some(Reverse((_, start, end))) = listing.early.pop()
+            {
+                words.extend_from_slice(&listing.words[index(start)..index(end)]);
+                continue;
+            }
+            let Some((seq, id)) = here else { return false };
+            listing.next += 1;
+            if self.entries[index(id)].seq == seq {
+                self.say(id, words);
+            }
+        }
+        self.listing = Some(listing);
+        true
+    }
+
+    /// The log stripe whose turn it is, if there is one: it may have ended, and been said, since.
+    fn listed_at(&self, listing: &mut Listing) -> Option<(Seq, u32)> {
+        listing.next = listing.next.max(self.left_order);
+        let at = usize::try_from(listing.next - self.left_order).expect("a place of what is in memory");
+        if let Some(&(_, later)) = self.order.get(at + LISTED_AHEAD) {
+            prefetch(&self.entries[index(later)]);
+            prefetch(&self.members[index(later) * self.width_max]);
+        }
+        self.order.get(at).copied().filter(|_| listing.next < listing.end)
+    }
+
+    /// Says a log stripe, unless it was said, or is none that the list has.
+    fn say(&mut self, id: u32, words: &mut Vec<u32>) -> bool {
+        let (entry, number) = (&mut self.entries[index(id)], self.list_number.mark());
+        let says = entry.members > 0 && std::mem::replace(&mut entry.said, number) != number;
+        if says {
+            self.push_item(words, id);
+        }
+        says
+    }
+
+    /// A log stripe is going to change: a list that has still to say it says it as it was.
+    #[inline]
+    fn say_before_change(&mut self, id: u32) {
+        if self.listing.is_some() && self.entries[index(id)].said != self.list_number.mark() {
+            self.say_early(id);
+        }
+    }
+
+    #[cold]
+    fn say_early(&mut self, id: u32) {
+        if planted(Planted::ListSaysFatesLater) {
+            return;
+        }
+        let Some(mut listing) = self.listing.take() else { return };
+        let start = listing.words.len();
+        if self.say(id, &mut listing.words) {
+            listing.early.push(Reverse((self.seq(id), place(start), place(listing.words.len()))));
+        }
+        self.listing = Some(listing);
+    }
+
+    /// Appends a log stripe as a list has it, with the fates of its members: so whoever loads it need not
+    /// look into the table for these.
+    pub fn push_item(&self, words: &mut Vec<u32>, id: u32) {
+        let members = (0..self.member_count(id)).map(|i| (self.member(id, i), self.saved_fate(id, i)));
+        push_log_stripe(words, (self.seq(id), self.block(id)), self.crcs(id), members);
+    }
+
+    /// The fate of a member as a list has it.
+    pub fn saved_fate(&self, id: u32, index: usize) -> MemberFate {
+        match self.fate(id, index) {
+            MemberFate::Superseded if planted(Planted::SaveSupersededCovered) => MemberFate::Covered,
+            fate @ (MemberFate::Newest | MemberFate::Covered | MemberFate::Superseded) => fate,
         }
     }
 
@@ -352,6 +481,7 @@ impl LogTable {
 
     /// Ends a log stripe whose members were disowned.
     pub fn release(&mut self, id: u32) {
+        self.say_before_change(id);
         let entry = &mut self.entries[index(id)];
         let members = std::mem::take(&mut entry.members);
         if std::mem::take(&mut entry.saved) != Saved::No && !planted(Planted::ChangesKeepEnded) {
@@ -366,6 +496,7 @@ impl LogTable {
                 break;
             }
             self.order.pop_front();
+            self.left_order += u64::from(!planted(Planted::ListSkipsLogStripes));
         }
     }
 
@@ -442,5 +573,12 @@ impl LogTable {
             + self.changed.capacity() * size_of::<u32>()
             + self.ended.capacity() * size_of::<Seq>()) as u64
             + self.covered.capacity() as u64 * OWNER_BYTES
+            + self.listing.as_ref().map_or(0, Listing::memory_bytes)
+    }
+}
+
+impl Listing {
+    fn memory_bytes(&self) -> u64 {
+        number(self.words.capacity() * size_of::<u32>() + self.early.capacity() * size_of::<Early>())
     }
 }

@@ -15,6 +15,7 @@ mod commit;
 mod dirty;
 mod hot;
 mod list_room;
+mod listed;
 mod log_table;
 mod persist;
 mod write;
@@ -122,7 +123,8 @@ fn memory_max(config: &ArrayConfig) -> SchemeMemory {
     let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_stripes_max(config));
     SchemeMemory {
         fixed_bytes: dirty.fixed_bytes,
-        dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes,
+        // What is said before its turn is kept until then.
+        dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes + list_words_live(config) * 4,
         placement_bytes: 0,
     }
 }
@@ -502,6 +504,16 @@ impl Scheme for Eplog {
         self.save_items(words);
     }
 
+    fn begin_list(&mut self) -> Option<usize> {
+        self.dirty.begin_list();
+        self.log.begin_list();
+        Some(usize::try_from(self.list_size().words).expect("the list fits memory"))
+    }
+
+    fn say_more(&mut self, words: &mut Vec<u32>, count: usize) -> bool {
+        self.say_more_items(words, count)
+    }
+
     fn save_changes(&mut self, words: &mut Vec<u32>) -> bool {
         self.save_changed_items(words);
         true
@@ -572,7 +584,7 @@ impl Commits for Eplog {
         out.dedup();
     }
 
-    fn space_holders(&self, _store: &Store, out: &mut Vec<StripeId>) {
+    fn space_holders(&mut self, _store: &Store, out: &mut Vec<StripeId>) {
         self.dirty.most_updated(out);
     }
 

@@ -1,7 +1,7 @@
 //! What a checkpoint keeps of the scheme, and what is in use after loading it.
 
 use super::Eplog;
-use super::dirty::{NO_OWNER, SAME, Updated};
+use super::dirty::{self, NO_OWNER, SAME, Updated};
 use super::log_table::ChangedLogStripes;
 use crate::planted::{Planted, planted};
 use crate::scheme::{Contradiction, Scheme};
@@ -12,7 +12,7 @@ use block::{ChunkAddr, ChunkIndex, StripeId};
 use format::record::LogStripe;
 use format::{
     ArrayConfig, ItemRef, List, LogMember, MemberFate, RecordBuf, push_clean_stripes, push_ended_log_stripes,
-    push_fates, push_log_stripe, push_updated_columns,
+    push_fates,
 };
 
 /// Dirty stripes of a list whose places in memory are looked at side by side, since each is far from those of
@@ -24,16 +24,17 @@ impl Eplog {
     pub(super) fn save_items(&self, words: &mut Vec<u32>) {
         words.reserve_exact(usize::try_from(self.list_size().words).expect("the list fits memory"));
         for (stripe, columns) in self.dirty.entries() {
-            push_dirty(words, stripe, columns);
+            dirty::push_item(words, stripe, columns);
         }
         for id in self.log.live_ids() {
-            self.save_log_stripe(words, id);
+            self.log.push_item(words, id);
         }
     }
 
-    fn save_log_stripe(&self, words: &mut Vec<u32>, id: u32) {
-        let members = (0..self.log.member_count(id)).map(|i| self.saved_member(id, i));
-        push_log_stripe(words, (self.log.seq(id), self.log.block(id)), self.log.crcs(id), members);
+    /// The same, about `count` of them after those that were said since the list was begun; `false` if these
+    /// were the last.
+    pub(super) fn say_more_items(&mut self, words: &mut Vec<u32>, count: usize) -> bool {
+        self.dirty.say_more(words, count) || self.log.say_more(words, count)
     }
 
     /// What changed since the list before: what went first, since a stripe may be dirty anew.
@@ -43,24 +44,13 @@ impl Eplog {
             push_clean_stripes(words, self.dirty.take_cleaned().into_iter());
         }
         push_ended_log_stripes(words, ended.into_iter());
-        self.dirty.take_changed(|stripe, columns| push_dirty(words, stripe, columns));
+        self.dirty.take_changed(|stripe, columns| dirty::push_item(words, stripe, columns));
         for &id in &new {
-            self.save_log_stripe(words, id);
+            self.log.push_item(words, id);
         }
         for &id in &others {
-            let fates = (0..self.log.member_count(id)).map(|i| self.saved_member(id, i).1);
+            let fates = (0..self.log.member_count(id)).map(|i| self.log.saved_fate(id, i));
             push_fates(words, self.log.seq(id), fates);
-        }
-    }
-
-    /// A member with its fate: so whoever loads it need not look into the table for that.
-    fn saved_member(&self, id: u32, index: usize) -> (LogMember, MemberFate) {
-        let (member, fate) = (self.log.member(id, index), self.log.fate(id, index));
-        match fate {
-            MemberFate::Superseded if planted(Planted::SaveSupersededCovered) => {
-                (member, MemberFate::Covered)
-            }
-            MemberFate::Newest | MemberFate::Covered | MemberFate::Superseded => (member, fate),
         }
     }
 
@@ -253,12 +243,6 @@ fn foresee_members(store: &Store, members: impl Iterator<Item = (LogMember, Memb
     let stripes = members.map(|(member, _)| store.config.geometry.stripe_of(member.lcn));
     let there = stripes.filter(|stripe| stripe.get() < store.config.stripe_count);
     std::hint::black_box(there.fold(false, |seen, stripe| seen ^ store.table.lacks(stripe)));
-}
-
-/// A dirty stripe with what is known of its columns, as the list has it.
-fn push_dirty(words: &mut Vec<u32>, stripe: StripeId, columns: &[Updated]) {
-    let committed = columns.iter().map(|column| Some(column.committed).filter(|&version| version != SAME));
-    push_updated_columns(words, stripe, committed);
 }
 
 fn claim(claimed: &mut [ChunkBits], addr: ChunkAddr) -> Result<(), Contradiction> {

@@ -39,14 +39,49 @@ fn said(words: &[u32]) -> (Vec<String>, Vec<ListItem>) {
     (dirty, log)
 }
 
+/// Numbers below what is asked for, the same for each seed.
+fn random_of(seed: u64) -> impl FnMut(u64) -> u64 {
+    let mut state = seed;
+    move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    }
+}
+
+#[test]
+fn a_list_said_piece_by_piece_is_that_of_when_it_was_begun() {
+    let (mut pieces, mut open) = (0, 0);
+    for seed in 0..200 {
+        let mut random = random_of(seed);
+        let mut bench = Bench::new(4, 2, STRIPES);
+        for list in 0..6 {
+            (0..random(40)).for_each(|_| step(&mut bench, &mut random));
+            let (mut whole, mut words) = (Vec::new(), Vec::new());
+            bench.scheme.save(&bench.store, &mut whole);
+            let most = bench.scheme.begin_list().expect("it is said piece by piece");
+            let often = 1 + random(6);
+            while bench.scheme.say_more(&mut words, 1 + random(4) as usize) {
+                pieces += 1;
+                if random(often) == 0 {
+                    (0..1 + random(3)).for_each(|_| step(&mut bench, &mut random));
+                    open += u64::from(words.len() < whole.len());
+                }
+            }
+            assert_eq!(said(&words), said(&whole), "seed {seed}, list {list}");
+            assert_eq!(words.len(), most, "seed {seed}, list {list}");
+            assert!(!bench.scheme.say_more(&mut words, 1), "seed {seed}: there is no more");
+        }
+    }
+    assert!(
+        pieces > 10_000 && open > 1_000,
+        "{pieces} pieces, {open} times something changed before the end"
+    );
+}
+
 #[test]
 fn a_list_and_its_changes_say_what_a_whole_list_would() {
     for seed in 0..60 {
-        let mut state: u64 = seed;
-        let mut random = move |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (state >> 33) % below
-        };
+        let mut random = random_of(seed);
         let mut bench = Bench::new(4, 2, STRIPES);
         let mut base = Vec::new();
         bench.scheme.save(&bench.store, &mut base);
