@@ -1,11 +1,15 @@
 //! Hashing of stripe numbers for tables: multiplicative, fast, and the same in every run.
 
-use std::collections::HashMap;
+use block::StripeId;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table by stripe number.
 pub type StripeMap<T> = HashMap<u64, T, BuildHasherDefault<StripeHasher>>;
+
+/// Some stripes.
+pub type StripeSet = HashSet<StripeId, BuildHasherDefault<StripeHasher>>;
 
 /// Parts of a [`PartedMap`].
 const PARTS: usize = 64;

@@ -46,9 +46,8 @@ impl ListWords {
     fn whole(store: &Store, scheme: &mut dyn Scheme) -> Self {
         let mut list = Self::new(store);
         list.open = scheme.begin_list();
-        match list.open {
-            Some(most) => list.words.reserve_exact(most),
-            None => scheme.save(store, &mut list.words),
+        if list.open.is_none() {
+            scheme.save(store, &mut list.words);
         }
         scheme.list_is_saved();
         list
@@ -66,12 +65,13 @@ impl ListWords {
         store.save_space(&mut self.rest);
         let said = self.words.len() + self.open.unwrap_or_default() + self.rest.len();
         health.save_away(words_max.saturating_sub(said), &mut self.rest);
-        if self.open.is_none() {
-            if self.is_packed {
-                pack_list(&mut self.words);
-            }
-            self.words.append(&mut self.rest);
+        if let Some(most) = self.open {
+            return self.words.reserve_exact(most + self.rest.len());
         }
+        if self.is_packed {
+            pack_list(&mut self.words);
+        }
+        self.words.append(&mut self.rest);
     }
 
     /// The scheme says about so many more items, if it has not said all.

@@ -289,6 +289,9 @@ fn restore_log(store: &mut Store, scheme: &dyn Scheme, head: u32) {
     store.log.trim(tail);
 }
 
+/// Items of a list that are said at once: what they are before they are packed is in memory beside it.
+const ITEMS_AT_ONCE: usize = 4096;
+
 /// Writes a checkpoint synchronously: incremental if the devices that hold the newest one still work and have
 /// room. If pages may be absent, `saved` has those that a full one writes.
 pub(crate) fn write_checkpoint(
@@ -301,7 +304,7 @@ pub(crate) fn write_checkpoint(
     let mut now = Now { store, scheme: &mut **scheme, journal, health, through };
     let mut image = parts.checkpoint.choose_first(&mut now);
     while !image.is_listed() {
-        image.list_more(now.store, now.scheme, usize::MAX);
+        image.list_more(now.store, now.scheme, ITEMS_AT_ONCE);
     }
     let table = &mut parts.store.table;
     let absent: Vec<usize> = image.absent_pages(table).collect();

@@ -1,7 +1,8 @@
 //! The order in which dirty stripes are committed: oldest first.
 
+use crate::hash::StripeSet;
 use block::StripeId;
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Entries of clean stripes that are not worth being looked for.
@@ -51,7 +52,7 @@ impl DirtyQueue {
         &mut self,
         count: usize,
         is_dirty: impl Fn(StripeId) -> bool,
-        seen: &mut HashSet<StripeId>,
+        seen: &mut StripeSet,
         out: &mut Vec<StripeId>,
     ) {
         let end = out.len() + count;
@@ -70,7 +71,7 @@ impl DirtyQueue {
         if self.stripes.len() as u64 <= 2 * dirty + SLACK {
             return;
         }
-        let mut seen = HashSet::new();
+        let mut seen = StripeSet::default();
         self.stripes.retain(|&stripe| is_dirty(stripe) && seen.insert(stripe));
     }
 
@@ -79,7 +80,7 @@ impl DirtyQueue {
         self.stripes.iter().copied()
     }
 
-    /// The places of what is in it, which nothing changes but that it is tidied.
+    /// The places of what is in it, which stay what they are but where stripes are forgotten.
     pub fn places(&self) -> Range<i64> {
         self.first..self.first.saturating_add_unsigned(number(self.stripes.len()))
     }

@@ -88,8 +88,8 @@ pub trait Commits {
     /// The dirty stripes that keep the log from being cut anywhere before a position, each once.
     fn log_holders(&self, store: &Store, before: u64, out: &mut Vec<StripeId>);
 
-    /// The dirty stripes that give most space back for what their commit reads and writes, which together
-    /// hold half of what all of them hold (L-04). None where all stripes are alike.
+    /// Some of the dirty stripes that give most space back for what their commit reads and writes, of those
+    /// that together hold half of what all of them hold (L-04). None where all stripes are alike.
     fn space_holders(&mut self, _store: &Store, _out: &mut Vec<StripeId>) {}
 
     /// These stripes are the next that [`Commits::take_dirty`] gives.

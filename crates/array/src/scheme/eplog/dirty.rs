@@ -3,14 +3,13 @@
 
 use super::bits::StripeBits;
 use super::listed::ListNumber;
-use crate::hash::PartedMap;
+use crate::hash::{PartedMap, StripeSet};
 use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
 use format::{StripeChunk, push_updated_columns};
 use prefetch::{prefetch, with_later};
-use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
 
@@ -275,7 +274,13 @@ impl DirtyStripes {
     /// The last list has everything as it is.
     pub fn all_saved(&mut self) {
         self.cleaned.clear();
-        self.take_changed(|_, _| ());
+        for (place, later) in with_later(self.changed.iter().map(|&place| index(place))) {
+            later.into_iter().for_each(|later| prefetch(&self.marks[later]));
+            if self.stripes[place] != NO_STRIPE {
+                self.marks[place].saved = Saved::Yes;
+            }
+        }
+        self.changed.clear();
     }
 
     /// A list of them is said from now on piece by piece, as they are now.
@@ -350,6 +355,7 @@ impl DirtyStripes {
         self.place.reserve(stripes);
         self.stripes.reserve(stripes);
         self.columns.reserve(stripes * self.data_count);
+        self.marks.reserve(stripes);
     }
 
     /// A stripe became dirty and was given a place.
@@ -451,13 +457,15 @@ impl DirtyStripes {
         })
     }
 
-    /// Those with the most updated columns, which have half of the updated columns of all, oldest first: a
-    /// commit costs hardly more where it frees the committed versions of many columns than where it frees
-    /// one. If none of the oldest is among these, those of them with the most.
+    /// Those with the most updated columns, which have half of the updated columns of all, or some hundred
+    /// of them, the oldest: a commit costs hardly more where it frees the committed versions of many columns
+    /// than where it frees one. If few of those that are looked at are among these, those that have half of
+    /// theirs.
     pub fn most_updated(&mut self, out: &mut Vec<StripeId>) {
-        let least = self.least_of_half();
-        let (mut oldest, mut seen, mut updated) = (Vec::new(), HashSet::new(), Vec::new());
+        let least = least_of_half(&self.with_updated);
+        let (mut oldest, mut seen, mut updated) = (Vec::new(), StripeSet::default(), Vec::new());
         let (mut queue, mut enough) = (std::mem::take(&mut self.queue), 0);
+        let mut with_updated = vec![0; self.with_updated.len()];
         while oldest.len() < LOOKED_MAX && enough < CHOSEN_MAX {
             let from = oldest.len();
             queue.take_unseen(FOUND_AT_ONCE, |stripe| self.bits.has(stripe), &mut seen, &mut oldest);
@@ -467,27 +475,15 @@ impl DirtyStripes {
             for place in self.places_of(oldest[from..].iter().copied()) {
                 let count = usize::from(self.marks[place].updated);
                 enough += usize::from(count >= least);
+                with_updated[count] += 1;
                 updated.push((self.stripes[place], count));
             }
         }
         queue.push_first(&oldest);
         self.queue = queue;
-        let most = updated.iter().map(|&(_, count)| count).max().unwrap_or_default();
-        let chosen = updated.iter().filter(|&&(_, count)| count >= least.min(most));
+        let least = if enough < CHOSEN_MAX { least_of_half(&with_updated) } else { least };
+        let chosen = updated.iter().filter(|&&(_, count)| count >= least);
         out.extend(chosen.map(|&(stripe, _)| stripe).take(CHOSEN_MAX));
-    }
-
-    /// Stripes with at least so many updated columns have half of those of all.
-    fn least_of_half(&self) -> usize {
-        let (mut least, mut held) = (self.data_count, 0);
-        while least > 1 {
-            held += number(least) * self.with_updated[least];
-            if 2 * held >= self.updated_total {
-                break;
-            }
-            least -= 1;
-        }
-        least
     }
 
     /// Bytes per stripe of the array.
@@ -506,6 +502,21 @@ impl DirtyStripes {
             + self.queue.memory_bytes()
             + self.listing.as_ref().map_or(0, Listing::memory_bytes)
     }
+}
+
+/// Of stripes of which so many have so many updated columns: those with at least how many have half of them.
+fn least_of_half(with_updated: &[u64]) -> usize {
+    let updated = |count: usize| number(count) * with_updated[count];
+    let all: u64 = (0..with_updated.len()).map(updated).sum();
+    let (mut least, mut held) = (with_updated.len() - 1, 0);
+    while least > 1 {
+        held += updated(least);
+        if 2 * held >= all {
+            break;
+        }
+        least -= 1;
+    }
+    least
 }
 
 impl Listing {

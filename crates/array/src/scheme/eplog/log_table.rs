@@ -149,7 +149,7 @@ fn number(length: usize) -> u64 {
 /// A place as it is kept elsewhere.
 #[inline]
 fn place(at: usize) -> u32 {
-    u32::try_from(at).expect("log stripes are bounded by their places")
+    u32::try_from(at).expect("log stripes are bounded by their places, and the list by its area")
 }
 
 /// See the module's documentation.

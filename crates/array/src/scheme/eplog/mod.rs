@@ -123,8 +123,8 @@ fn memory_max(config: &ArrayConfig) -> SchemeMemory {
     let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_stripes_max(config));
     SchemeMemory {
         fixed_bytes: dirty.fixed_bytes,
-        // What is said before its turn is kept until then.
-        dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes + list_words_live(config) * 4,
+        // What is said before its turn is kept until then, in a room that doubles.
+        dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes + list_words_live(config) * 8,
         placement_bytes: 0,
     }
 }

@@ -31,8 +31,8 @@ impl Eplog {
         }
     }
 
-    /// The same, about `count` of them after those that were said since the list was begun; `false` if these
-    /// were the last.
+    /// The same of when the list was begun, about `count` more of them; `false` if these were the last. Dirty
+    /// stripes that changed meanwhile come early.
     pub(super) fn say_more_items(&mut self, words: &mut Vec<u32>, count: usize) -> bool {
         self.dirty.say_more(words, count) || self.log.say_more(words, count)
     }
