@@ -113,15 +113,18 @@ impl Writer {
     /// What it can do without waiting.
     pub fn drive(&mut self, core: &mut Core) {
         match self.stage {
-            // What is said early, as it changes, costs more.
-            Stage::Behind => self.list_more(core),
             Stage::Pages { .. } => {
                 self.list_more(core);
                 self.write_pages(core);
             }
             Stage::Copies => self.copy_pages(core),
             Stage::Fence => self.write_headers(core),
-            Stage::Idle | Stage::Settle { .. } | Stage::Headers | Stage::Seal { .. } | Stage::Sealed => {}
+            Stage::Idle
+            | Stage::Behind
+            | Stage::Settle { .. }
+            | Stage::Headers
+            | Stage::Seal { .. }
+            | Stage::Sealed => {}
         }
     }
 
