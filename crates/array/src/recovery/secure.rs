@@ -65,16 +65,24 @@ impl Copies {
         if unsure.is_empty() {
             return;
         }
+        // What was found may be in caches alone, and goes on to be all there is of a frame that has grown.
+        flush_all(devices, health);
         let members = (0u16..).map(DevIndex::new).take(health.members().len());
         let absent = members.filter(|&dev| !is_present(health, dev)).count();
         let wanted = (store.config.geometry.parity_count() + 1).saturating_sub(absent);
-        // What was found may be in caches alone, and goes on to be all there is of a frame that has grown.
-        flush_all(devices, health);
+        self.forget_absent(health);
         self.forget_outgrown(wanted);
         for frame in unsure {
             self.complete(devices, health, store, frame, source, wanted);
         }
         flush_all(devices, health);
+    }
+
+    /// A member that has failed since its frames were read counts among the absent ones: it holds no copy.
+    fn forget_absent(&mut self, health: &Health) {
+        for holders in self.devices.values_mut() {
+            holders.retain(|&dev| is_present(health, dev));
+        }
     }
 
     /// Blocks with less of a frame than enough others hold are free.
@@ -141,6 +149,7 @@ fn extent_of(frame: &Frame) -> Extent {
 mod tests {
     use super::*;
     use crate::create::{CreateOptions, plan_config};
+    use crate::fault::FailCause;
     use block::{Epoch, Geometry, StripeId};
     use device::MemorySet;
     use format::record::{InPlace, InPlacePiece, RecordBuf};
@@ -183,28 +192,20 @@ mod tests {
         decode_frame(&bytes, &FrameExpect { array: ARRAY, epoch, nonce: NONCE, dev, block }).expect("sound")
     }
 
-    /// Of four members each has a frame that begins with record 5, but only the first has that record: the
-    /// others had nothing to say but what is durable. Two more need a copy.
-    #[test]
-    fn a_frame_without_records_is_no_copy() {
+    /// The places of the frame with record 5 once `copies` are secured, of which `noted` tells, in an array of
+    /// four of which these have failed since they were read.
+    fn secured(noted: &[Frame], failed: &[u16]) -> Vec<(u16, u32)> {
         let config = config();
-        let mut records = RecordBuf::default();
-        InPlace::begin(&mut records, StripeId::new(0));
-        InPlace::push(&mut records, InPlacePiece { column: 2, crc: 1, payload_block: 0 });
-        let mut builder = FrameBuilder::new();
-        assert!(builder.try_push(Seq::new(5), records.get(0), Bond::None));
-
         let mut copies = Copies::default();
         let through = Seq::new(4);
-        let with_record = frame(&builder, 0, 1);
-        copies.note(&with_record, through);
-        (1..4).for_each(|dev| copies.note(&frame(&FrameBuilder::new(), dev, 0), through));
+        noted.iter().for_each(|frame| copies.note(frame, through));
 
         let mut devices = MemorySet::new(&[SIZE; 4]).expect("memory");
         let entries = [MemberEntry { serial: 1, state: MemberState::Healthy }; 4];
         let mut health = Health::new(&config, &entries, 1);
+        failed.iter().for_each(|&dev| assert!(health.fail(DevIndex::new(dev), FailCause::Asked)));
         let store = Store::new(config).expect("valid");
-        let frames = BTreeMap::from([(Seq::new(5), with_record)]);
+        let frames = BTreeMap::from([(Seq::new(5), noted[0].clone())]);
         let source = Source { array: ARRAY, nonce: NONCE, flushed: through };
         copies.secure(&mut devices, &mut health, &store, &frames, source);
 
@@ -212,10 +213,39 @@ mod tests {
             let (dev, at) = (DevIndex::new(dev), store.config.journal_offset(block) as usize);
             let expect = FrameExpect { array: ARRAY, epoch: Epoch::new(3), nonce: NONCE, dev, block };
             let found = decode_frame(&devices.bytes(dev)[at..at + META_BYTES], &expect);
-            found.is_ok_and(|frame| frame.first_seq == Seq::new(5) && frame.records == records)
+            found.is_ok_and(|frame| frame.first_seq == Seq::new(5) && frame.records == noted[0].records)
         };
         let blocks = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)];
-        let found: Vec<_> = blocks.into_iter().filter(|&(dev, block)| written(dev, block)).collect();
-        assert_eq!(found, [(1, 1), (2, 1)], "beside the frames that were there");
+        blocks.into_iter().filter(|&(dev, block)| written(dev, block)).collect()
+    }
+
+    /// Record 5, that stripe 0 is written in place.
+    fn record_5() -> FrameBuilder {
+        let mut records = RecordBuf::default();
+        InPlace::begin(&mut records, StripeId::new(0));
+        InPlace::push(&mut records, InPlacePiece { column: 2, crc: 1, payload_block: 0 });
+        let mut builder = FrameBuilder::new();
+        assert!(builder.try_push(Seq::new(5), records.get(0), Bond::None));
+        builder
+    }
+
+    /// Of four members each has a frame that begins with record 5, but only the first has that record: the
+    /// others had nothing to say but what is durable. Two more need a copy.
+    #[test]
+    fn a_frame_without_records_is_no_copy() {
+        let with_record = frame(&record_5(), 0, 1);
+        let without = (1..4).map(|dev| frame(&FrameBuilder::new(), dev, 0));
+        let noted: Vec<Frame> = std::iter::once(with_record).chain(without).collect();
+        assert_eq!(secured(&noted, &[]), [(1, 1), (2, 1)], "beside the frames that were there");
+    }
+
+    /// A member that failed after its frame was read is missing, so two of the others need a copy: one that
+    /// has none and the one that has it.
+    #[test]
+    fn a_member_that_has_failed_holds_no_copy() {
+        let noted = [frame(&record_5(), 0, 1), frame(&record_5(), 3, 1)];
+        assert_eq!(secured(&noted, &[0]), [(1, 0)], "beside that of the last member");
+        assert_eq!(secured(&noted[..1], &[0]), [(1, 0), (2, 0)]);
+        assert_eq!(secured(&noted[..1], &[0, 1]), [(2, 0)]);
     }
 }
