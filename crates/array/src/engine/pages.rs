@@ -41,7 +41,7 @@ struct Fault {
     reads: Vec<Key<ReadOp>>,
     /// The checkpoint under way waits for it.
     for_checkpoint: bool,
-    /// It waits for room until this checkpoint has ended; 0 = it has not waited yet.
+    /// It waits for room until so many full checkpoints have ended, the last one begun since it is wanted.
     waits_until: u64,
     /// The copy that is being read, and where to.
     copy: usize,
@@ -238,11 +238,12 @@ impl Core {
     }
 
     fn fault(&mut self, page: usize) -> Key<Fault> {
+        let next_full = self.board.checkpoint.next_full();
         let PageFaults { by_page, faults, waiting, .. } = &mut self.reads.pages;
         *by_page.entry(page).or_insert_with(|| {
             let key = faults.reuse(Fault::default);
             let fault = &mut faults[key];
-            (fault.page, fault.copy, fault.waits_until) = (page, 0, 0);
+            (fault.page, fault.copy, fault.waits_until) = (page, 0, next_full);
             (fault.for_checkpoint, fault.was_bad) = (false, false);
             waiting.push_back(key);
             key
@@ -254,14 +255,10 @@ impl Core {
         if self.store.table.make_room() {
             return true;
         }
-        let (next, ended) = (self.board.checkpoint.next_full(), self.board.checkpoint.fulls_ended());
-        let fault = &mut self.reads.pages.faults[key];
-        if fault.waits_until == 0 {
-            fault.waits_until = next;
-        }
+        let fault = &self.reads.pages.faults[key];
         let must = self.board.frozen
             || fault.for_checkpoint
-            || ended >= fault.waits_until
+            || self.board.checkpoint.fulls_ended() >= fault.waits_until
             || (!self.store.table.has_unsaved() && !self.board.checkpoint.is_busy());
         if !must && !self.board.checkpoint.is_busy() {
             self.board.checkpoint.request_room();

@@ -192,8 +192,8 @@ mod tests {
         decode_frame(&bytes, &FrameExpect { array: ARRAY, epoch, nonce: NONCE, dev, block }).expect("sound")
     }
 
-    /// The places of the frame with record 5 once `copies` are secured, of which `noted` tells, in an array of
-    /// four of which these have failed since they were read.
+    /// Where the frame with record 5 is written when its copies are secured, of which these are there, in an
+    /// array of four of which some have failed since.
     fn secured(noted: &[Frame], failed: &[u16]) -> Vec<(u16, u32)> {
         let config = config();
         let mut copies = Copies::default();
