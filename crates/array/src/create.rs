@@ -1,5 +1,6 @@
 //! Making a new array: its layout from the sizes of its devices, and its first bytes.
 
+use crate::bounds::Bounds;
 use crate::health::Health;
 use crate::image::{Chain, CheckpointPlace};
 use crate::journal::Journal;
@@ -287,7 +288,7 @@ pub fn create(devices: &mut dyn DeviceSet, config: ArrayConfig, array: &NewArray
         rebuilt: 0,
     };
     let mut parts = Parts {
-        scheme: scheme::new(&store),
+        scheme: scheme::new(&store, Bounds::LEAST.list_bytes),
         health: Health::new(&config, &members, 1),
         journal: Journal::new(array.uuid, Epoch::new(1), array.nonce, Seq::new(1), &store),
         store,

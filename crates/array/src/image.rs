@@ -251,9 +251,9 @@ pub struct Image {
 pub type BodyPage<'a> = (PageKind, usize, &'a [u32]);
 
 /// Bytes of memory of the largest checkpoint: pages that change before they are written are kept as they
-/// were, and the scheme's list.
-pub fn bytes_max(config: &ArrayConfig) -> u64 {
-    (Table::word_count(config) + scheme::list_words_live(config)) * 4
+/// were, and the scheme's list, of at most so many bytes.
+pub fn bytes_max(config: &ArrayConfig, list_bytes: u64) -> u64 {
+    (Table::word_count(config) + scheme::list_words_live(config, list_bytes)) * 4
 }
 
 /// A number of pages or blocks of a checkpoint, as it is stored.

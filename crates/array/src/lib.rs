@@ -61,6 +61,7 @@
 #![forbid(unsafe_code)]
 
 mod away;
+mod bounds;
 mod checksum;
 mod create;
 mod engine;

@@ -3,6 +3,7 @@
 //! Tables are asked for page by page, as chunks are written. So an array that is mostly empty takes little,
 //! and what counts is what it takes once all of it is written.
 
+use crate::bounds::Bounds;
 use crate::engine::EngineOptions;
 use crate::image;
 use crate::restart::AssembleError;
@@ -56,8 +57,7 @@ impl EngineOptions {
 impl MemoryNeed {
     /// What an array of that shape takes when it runs with these options.
     pub fn of(config: &ArrayConfig, options: &EngineOptions) -> Result<Self, AssembleError> {
-        let mut need = Self::of_shape(config);
-        need.leave_absent(config, options.table_bytes_max());
+        let mut need = Self::within(config, options.bounds());
         let mut classes = 1;
         if config.scheme.is_elastic() {
             let placement = options.scheme.placement_options(config);
@@ -92,20 +92,16 @@ impl MemoryNeed {
 
     /// What an array of that shape takes while it is made: of a table that may be absent hardly anything.
     pub fn of_new(config: &ArrayConfig) -> Self {
-        let mut need = Self::of_shape(config);
-        need.leave_absent(config, 0);
-        need
-    }
-
-    /// The table takes so many bytes at most, if it may.
-    fn leave_absent(&mut self, config: &ArrayConfig, table_bytes_max: u64) {
-        let absent_bytes = Table::bytes_for(config, u64::MAX) - Table::bytes_for(config, table_bytes_max);
-        self.tables_bytes -= absent_bytes;
-        self.checkpoint_bytes = self.checkpoint_bytes.saturating_sub(absent_bytes);
+        Self::within(config, Bounds::LEAST)
     }
 
     /// What an array of that shape takes whatever it runs with.
     pub fn of_shape(config: &ArrayConfig) -> Self {
+        Self::within(config, Bounds::NONE)
+    }
+
+    /// The same where what may be bounded is.
+    fn within(config: &ArrayConfig, bounds: Bounds) -> Self {
         let geometry = config.geometry;
         let (n, m) = (geometry.device_count() as u64, geometry.parity_count() as u64);
         let bits = |count: u64| (count + 1).div_ceil(64) * 8;
@@ -114,12 +110,14 @@ impl MemoryNeed {
         } else {
             0
         };
-        let scheme = scheme::memory_max(config);
+        let scheme = scheme::memory_max(config, bounds.list_bytes);
+        let table_bytes = Table::bytes_for(config, bounds.table_bytes);
+        let absent_bytes = Table::bytes_for(config, u64::MAX) - table_bytes;
         let rebuilt = u64::from(config.chunks_per_device.max(config.log_blocks));
         Self {
-            tables_bytes: Table::bytes_for(config, u64::MAX) + spaces + scheme.fixed_bytes,
+            tables_bytes: table_bytes + spaces + scheme.fixed_bytes,
             uncommitted_bytes: scheme.dynamic_bytes,
-            checkpoint_bytes: image::bytes_max(config),
+            checkpoint_bytes: image::bytes_max(config, bounds.list_bytes).saturating_sub(absent_bytes),
             rebuild_bytes: bits(rebuilt) * m,
             placement_bytes: 0,
             buffers_bytes: 0,

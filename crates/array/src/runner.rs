@@ -67,7 +67,7 @@ impl<D: DeviceSet> Array<D> {
         options: &EngineOptions,
         may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
     ) -> Result<(recovery::Parts, RecoveryReport), AssembleError> {
-        recovery::assemble(devices, arrangement, nonce, options.table_bytes_max(), may_write)
+        recovery::assemble(devices, arrangement, nonce, options.bounds(), may_write)
     }
 
     fn of(engine: Engine, devices: D) -> Self {

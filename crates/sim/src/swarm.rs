@@ -532,6 +532,7 @@ pub fn draw_scheme_options(rng: &mut Rng) -> SchemeOptions {
     SchemeOptions {
         untorn_bytes,
         rewrites: Rewrites::default(),
+        list_bytes: None,
         stripe_cache: rng.clone().fork().fork().fork().pick(&[0, 0, 8, 20, 64]),
         placement,
         gc,
@@ -572,7 +573,7 @@ pub(crate) fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions
         log_bytes: later.pick(&[None, Some(0), Some(1 << 16)]),
         ..DiscardPolicy::default()
     };
-    EngineOptions {
+    let mut options = EngineOptions {
         commit,
         sync: rng.pick(&[SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::OnFlush, SyncPolicy::Always]),
         pool_bytes: rng.pick(&[0, 2 << 20]) * (config.geometry.chunk_bytes() as u64 / 4096),
@@ -597,7 +598,9 @@ pub(crate) fn draw_options(rng: &mut Rng, config: &ArrayConfig) -> EngineOptions
         checkpoint_blocks: aside.pick(&[1, 3, 64]),
         table_bytes: aside.pick(&[u64::MAX, 0, 0, 9_000, 18_000]),
         ..EngineOptions::default()
-    }
+    };
+    options.scheme.list_bytes = aside.pick(&[None, None, None, Some(1_500), Some(6_000)]);
+    options
 }
 
 pub(crate) fn draw_pace(rng: &mut Rng, config: &ArrayConfig) -> Pace {

@@ -1,5 +1,6 @@
 //! Options of a running engine.
 
+use crate::bounds::Bounds;
 use crate::scheme::{SchemeOptions, open_stripe_slots};
 use crate::table::Table;
 use format::ArrayConfig;
@@ -176,6 +177,7 @@ impl EngineOptions {
             pool_bytes: share(self.pool_bytes),
             table_bytes: share(self.table_bytes),
             scheme: SchemeOptions {
+                list_bytes: self.scheme.list_bytes.map(share),
                 stripe_cache: self.scheme.stripe_cache.div_ceil(u32::from(config.shard.count)),
                 ..self.scheme
             },
@@ -212,6 +214,12 @@ impl EngineOptions {
             Content::Checked => self.table_bytes,
             Content::Meaningless => u64::MAX,
         }
+    }
+
+    /// What may be taken of memory for what is known of the chunks.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let bounds = Bounds::of_table(self.table_bytes_max());
+        Bounds { list_bytes: self.scheme.list_bytes.unwrap_or(bounds.list_bytes), ..bounds }
     }
 
     /// Slots for pages of the table that are being read.

@@ -8,6 +8,7 @@ use super::members::Publisher;
 use super::stop::Stop;
 use super::{Activity, Deadline, Done, EngineError, EngineOptions};
 use super::{Purpose, Tag};
+use crate::bounds::Bounds;
 use crate::{CreateOptions, NewArray, arrange, create, plan_config};
 use block::{DevIndex, DeviceSet, Geometry, META_BYTES, OpKind, Seq, Stream};
 use device::MemorySet;
@@ -37,9 +38,14 @@ fn core(options: EngineOptions) -> Core {
         Superblock::decode(&block, 1).unwrap()
     };
     let found: Vec<Superblock> = (0..MEMBERS).map(|dev| superblock(DevIndex::new(dev))).collect();
-    let (parts, _) =
-        crate::recovery::assemble(&mut devices, &arrange(&found).unwrap(), 4242, u64::MAX, &mut || Ok(()))
-            .unwrap();
+    let (parts, _) = crate::recovery::assemble(
+        &mut devices,
+        &arrange(&found).unwrap(),
+        4242,
+        Bounds::NONE,
+        &mut || Ok(()),
+    )
+    .unwrap();
     Core::new(parts, options, crate::Policies::default())
 }
 

@@ -33,7 +33,8 @@ fn what_is_computed_of_the_tables_is_what_they_take() {
             let words = [1; PAGE_WORDS];
             assert!((0..store.table.page_count()).all(|page| store.table.load_page(page, &words)));
             let spaces: u64 = store.spaces.iter().map(|space| space.memory_bytes()).sum();
-            let taken = store.table.memory_bytes() + spaces + scheme::new(&store).memory().fixed_bytes;
+            let taken =
+                store.table.memory_bytes() + spaces + scheme::new(&store, u64::MAX).memory().fixed_bytes;
             let need = MemoryNeed::of_shape(&store.config);
             assert_eq!(need.tables_bytes, taken, "{scheme} {data_count}+2");
         }
@@ -60,4 +61,18 @@ fn memory_that_cannot_be_had_is_an_error() {
     let need = MemoryNeed { tables_bytes: u64::MAX, buffers_bytes: 7, ..MemoryNeed::default() };
     assert_eq!(need.check_granted(), Err(AssembleError::Memory { bytes: u64::MAX }));
     assert_eq!(MemoryNeed::default().check_granted(), Ok(()));
+}
+
+/// What may wait for a commit follows what the table may take, from 32 MiB of a list on.
+#[test]
+fn more_memory_for_the_table_lets_more_updates_wait() {
+    let config = config(SchemeKind::Eplog, 6, 64 << 30, 64 << 30);
+    let waiting = |table_bytes: u64| {
+        let options = EngineOptions { table_bytes, ..EngineOptions::default() };
+        MemoryNeed::of(&config, &options).expect("memory can be had").uncommitted_bytes
+    };
+    assert_eq!(waiting(0), waiting(512 << 20));
+    assert!(waiting(1 << 30) > waiting(512 << 20) * 3 / 2);
+    assert!(waiting(2 << 30) > waiting(1 << 30) * 3 / 2);
+    assert_eq!(waiting(4 << 30), waiting(u64::MAX), "there is no more room on the devices");
 }

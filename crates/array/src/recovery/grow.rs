@@ -9,6 +9,7 @@
 
 use super::room::WatchRoom;
 use super::{Arrangement, Parts, assemble_on, load, superblock_of, write_checkpoint, write_superblocks};
+use crate::bounds::Bounds;
 use crate::grow::GrowError;
 use crate::image::{Chain, CheckpointPlace};
 use crate::journal::Journal;
@@ -57,7 +58,7 @@ fn confirm_on(
     nonce: u64,
     may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
 ) -> Result<RecoveryReport, GrowError> {
-    let (mut parts, report) = assemble_on(devices, arrangement, nonce, u64::MAX, may_write)?;
+    let (mut parts, report) = assemble_on(devices, arrangement, nonce, Bounds::NONE, may_write)?;
     check_no_failure(devices, &mut parts)?;
     let config = parts.store.config;
     commit(devices, &mut parts, &config)?;
@@ -71,7 +72,7 @@ fn grow_on(
     after: &ArrayConfig,
     may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
 ) -> Result<RecoveryReport, GrowError> {
-    let (mut parts, report) = assemble_on(devices, arrangement, nonce, u64::MAX, may_write)?;
+    let (mut parts, report) = assemble_on(devices, arrangement, nonce, Bounds::NONE, may_write)?;
     check_no_failure(devices, &mut parts)?;
     let mut parts = moved_to(parts, after)?;
     if planted(Planted::GrowCommitsFirst) {
@@ -111,7 +112,7 @@ fn moved_to(parts: Parts, after: &ArrayConfig) -> Result<Parts, AssembleError> {
     drop(scheme);
     let mut store = Store::new(*after)?;
     store.table.take_over(&before.table);
-    let mut scheme = scheme::new(&store);
+    let mut scheme = scheme::new(&store, Bounds::NONE.list_bytes);
     load::take_list(&list, checkpoint.number, &mut store, &mut *scheme)?;
     store.log.restore(before.log.head(), before.log.tail());
     let journal = Journal::new(journal.array(), journal.epoch(), journal.nonce(), journal.next_seq(), &store);

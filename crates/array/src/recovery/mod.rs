@@ -21,6 +21,7 @@ pub(crate) use grow::{confirm_size, grow_to};
 pub use membership::{Arrangement, arrange, arrange_any, last_served, went_on_apart};
 
 use crate::away;
+use crate::bounds::Bounds;
 use crate::health::Health;
 use crate::image::{BodyPage, CheckpointPlace, Image, Now, PatchRoom};
 use crate::journal::Journal;
@@ -61,17 +62,17 @@ pub(crate) struct Parts {
     pub superblock: Superblock,
 }
 
-/// Makes the parts of an engine from the members. `nonce` must be fresh and hard to guess; the table takes
-/// `table_bytes` of memory at most, but for what must stay. `may_write` is asked before anything is written.
+/// Makes the parts of an engine from the members, within these bounds of memory. `nonce` must be fresh and
+/// hard to guess. `may_write` is asked before anything is written.
 pub(crate) fn assemble(
     devices: &mut dyn DeviceSet,
     arrangement: &Arrangement,
     nonce: u64,
-    table_bytes: u64,
+    bounds: Bounds,
     may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let mut devices = room::WatchRoom::new(devices);
-    let result = assemble_on(&mut devices, arrangement, nonce, table_bytes, may_write);
+    let result = assemble_on(&mut devices, arrangement, nonce, bounds, may_write);
     devices.full().map_or(result, |dev| Err(AssembleError::MemberFull { dev }))
 }
 
@@ -79,7 +80,7 @@ fn assemble_on(
     devices: &mut dyn DeviceSet,
     arrangement: &Arrangement,
     nonce: u64,
-    table_bytes: u64,
+    bounds: Bounds,
     may_write: &mut dyn FnMut() -> Result<(), AssembleError>,
 ) -> Result<(Parts, RecoveryReport), AssembleError> {
     let newest = &arrangement.newest;
@@ -88,8 +89,8 @@ fn assemble_on(
     let mut health = health.remembering(&arrangement.faults).resuming(rebuilt);
     check_shape(devices, arrangement)?;
     let mut store = Store::new(newest.config)?;
-    store.table.set_bytes_max(&newest.config, table_bytes);
-    let mut scheme = scheme::new(&store);
+    store.table.set_bytes_max(&newest.config, bounds.table_bytes);
+    let mut scheme = scheme::new(&store, bounds.list_bytes);
     let (mut loaded, mut lists) = load::load(devices, &health, newest, &mut store)?;
     let words = OnceCell::new();
     let of_loaded = (&mut loaded, &mut lists, &words);

@@ -455,12 +455,13 @@ pub fn recover(
 
 /// What the core must know of a scheme before it has one.
 struct Registration {
-    /// Builds the empty scheme of an empty store.
-    new: fn(&Store) -> Box<dyn Scheme>,
-    /// Bytes of memory it takes besides the table, at most; its placement policy aside.
-    memory_max: fn(&ArrayConfig) -> SchemeMemory,
-    /// Words of the longest list that a checkpoint can be asked to hold.
-    list_words_live: fn(&ArrayConfig) -> u64,
+    /// Builds the empty scheme of an empty store; its list is bounded as [`new`] says.
+    new: fn(&Store, u64) -> Box<dyn Scheme>,
+    /// Bytes of memory it takes besides the table, at most, with a list that is bounded so; its placement
+    /// policy aside.
+    memory_max: fn(&ArrayConfig, u64) -> SchemeMemory,
+    /// Words of the longest list that a checkpoint can be asked to hold, if it is bounded so.
+    list_words_live: fn(&ArrayConfig, u64) -> u64,
     /// Words of a full checkpoint's list that a new array has room for.
     list_words_max: fn(&ArrayConfig) -> u64,
 }
@@ -474,19 +475,21 @@ fn registration(scheme: SchemeKind) -> &'static Registration {
     }
 }
 
-/// Builds the scheme that a configuration names.
-pub fn new(store: &Store) -> Box<dyn Scheme> {
-    (registration(store.config.scheme).new)(store)
+/// Builds the scheme that a configuration names. What waits for a commit takes at most `list_bytes` bytes of
+/// a checkpoint's list, unpacked, unless it was in there already.
+pub fn new(store: &Store, list_bytes: u64) -> Box<dyn Scheme> {
+    (registration(store.config.scheme).new)(store, list_bytes)
 }
 
-/// Bytes of memory that the scheme of an array takes besides the table, at most; its placement policy aside.
-pub fn memory_max(config: &ArrayConfig) -> SchemeMemory {
-    (registration(config.scheme).memory_max)(config)
+/// Bytes of memory that the scheme of an array takes besides the table, at most, with a list that takes at
+/// most so many bytes ([`new`]); its placement policy aside.
+pub fn memory_max(config: &ArrayConfig, list_bytes: u64) -> SchemeMemory {
+    (registration(config.scheme).memory_max)(config, list_bytes)
 }
 
-/// Words of the longest list that a checkpoint of the array can be asked to hold.
-pub fn list_words_live(config: &ArrayConfig) -> u64 {
-    (registration(config.scheme).list_words_live)(config)
+/// Words of the longest list that a checkpoint of the array can be asked to hold, bounded so.
+pub fn list_words_live(config: &ArrayConfig, list_bytes: u64) -> u64 {
+    (registration(config.scheme).list_words_live)(config, list_bytes)
 }
 
 /// Words of a full checkpoint's list that a new array has room for.

@@ -57,6 +57,11 @@ pub struct SchemeOptions {
     pub untorn_bytes: u64,
     /// What becomes of whole stripes that are written again.
     pub rewrites: Rewrites,
+    /// What waits for a parity commit (scheme eplog) takes at most so many bytes of a checkpoint's list,
+    /// unpacked, and some six times as many of memory, at worst twenty times; what has no room is committed.
+    /// `None`: a sixteenth of what the table may take, at least 32 MiB. New arrays have room for 32 MiB,
+    /// large ones for 128.
+    pub list_bytes: Option<u64>,
     /// Stripes written last that stay in memory, so that writing to them again takes fewer reads (scheme
     /// raid); 0 = none.
     pub stripe_cache: u32,
@@ -81,6 +86,7 @@ impl Default for SchemeOptions {
         Self {
             untorn_bytes: UNTORN_BYTES_DEFAULT,
             rewrites: Rewrites::default(),
+            list_bytes: None,
             stripe_cache: 0,
             placement: None,
             tuning: Tuning::default(),

@@ -42,4 +42,5 @@ mod shards;
 mod sizes;
 mod stripe_cache;
 mod sync_writes;
+mod the_list_is_bounded;
 mod who_missed_pages_is_known;

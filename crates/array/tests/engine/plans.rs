@@ -38,7 +38,7 @@ impl Bench {
             plan_config(&options, if unit_rows < 64 { 3 << 20 } else { 16 << 20 }, 8 << 20, logs).unwrap();
         let store = Store::new(config).unwrap();
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; K as usize + 1 + logs];
-        let (scheme, health) = (new_scheme(&store), Health::new(&config, &entries, 1));
+        let (scheme, health) = (new_scheme(&store, u64::MAX), Health::new(&config, &entries, 1));
         let mut bench = Self { store, scheme, health, pool: Pool::new(4096, 256), next: Seq::new(1) };
         for stripe in stripes {
             bench.write(&[stripe * K, stripe * K + 1, stripe * K + 2]);

@@ -233,6 +233,7 @@ impl ElasticChoices {
         let scheme = SchemeOptions {
             untorn_bytes: own.untorn_bytes,
             rewrites: own.rewrites,
+            list_bytes: own.list_bytes,
             stripe_cache: own.stripe_cache,
             placement: self.placement.or(own.placement),
             tuning: Tuning {

@@ -46,9 +46,9 @@ use rows::{RowWord, Rows};
 use units::Units;
 
 pub(super) const REGISTRATION: Registration = Registration {
-    new: |store| Box::new(Elastic::new(store)),
-    memory_max,
-    list_words_live: open::list_words_max,
+    new: |store, _| Box::new(Elastic::new(store)),
+    memory_max: |config, _| memory_max(config),
+    list_words_live: |config, _| open::list_words_max(config),
     list_words_max: open::list_words_max,
 };
 

@@ -1,6 +1,7 @@
 //! How long the list of a checkpoint may become. Dirty stripes and log stripes take room in it, and what is
 //! planned takes it already: so at every record the list fits a full checkpoint. What has no room waits for
-//! commits, which only shorten the list.
+//! commits, which only shorten the list. It may be bounded to less than there is room for: what waits for a
+//! commit is in memory.
 
 use super::{columns, log_stripes_max};
 use crate::slots::root_pages;
@@ -27,11 +28,17 @@ pub struct ListRoom {
 }
 
 impl ListRoom {
-    /// Nothing is promised yet.
-    pub fn new(config: &ArrayConfig) -> Self {
+    /// Nothing is promised yet. The list takes at most so many bytes, unpacked.
+    pub fn new(config: &ArrayConfig, list_bytes: u64) -> Self {
         let (data_count, parity_count) = columns(config);
-        let most = ListSize { words: area_words(config), log_stripes: log_stripes_max(config) };
+        let words = bounded_words(config, list_bytes);
+        let most = ListSize { words, log_stripes: log_stripes_max(config, words) };
         Self { most, promised: ListSize::default(), data_count, parity_count }
+    }
+
+    /// Log stripes that there may be.
+    pub fn log_stripes_max(&self) -> u64 {
+        self.most.log_stripes
     }
 
     /// What so many dirty stripes take, of which so many columns were updated, and so many log stripes, which
@@ -87,15 +94,20 @@ pub fn area_words(config: &ArrayConfig) -> u64 {
     (pages * WORDS).saturating_sub(space_words_max(config))
 }
 
+/// The same if the list may take at most so many bytes.
+pub fn bounded_words(config: &ArrayConfig, list_bytes: u64) -> u64 {
+    area_words(config).min(list_bytes / 4)
+}
+
 /// Words of the longest list that can come about: with as many log stripes as there may be, each as wide as
-/// the code allows, and every stripe dirty, unless a checkpoint has no room for that.
-pub fn words_live(config: &ArrayConfig, width: u64) -> u64 {
+/// the code allows, and every stripe dirty, unless a list of `list_words` has no room for that.
+pub fn words_live(config: &ArrayConfig, width: u64, list_words: u64) -> u64 {
     let (k, m) = columns(config);
     let chunks = u64::from(config.chunks_per_device) * (k + m);
-    let log_stripes = log_stripes_max(config);
+    let log_stripes = log_stripes_max(config, list_words);
     let members = (log_stripes * width).min(chunks);
     let most = config.stripe_count * updated_columns_words(k, k)
         + log_stripes * log_stripe_words(0, m)
         + members * MEMBER_WORDS;
-    most.min(area_words(config))
+    most.min(list_words)
 }

@@ -42,8 +42,12 @@ use list_room::{ListRoom, ListSize};
 use log_table::LogTable;
 use std::collections::HashSet;
 
-pub(super) const REGISTRATION: Registration =
-    Registration { new: |store| Box::new(Eplog::new(store)), memory_max, list_words_live, list_words_max };
+pub(super) const REGISTRATION: Registration = Registration {
+    new: |store, list_bytes| Box::new(Eplog::new(store, list_bytes)),
+    memory_max,
+    list_words_live,
+    list_words_max,
+};
 
 /// The scheme's state besides the table.
 pub struct Eplog {
@@ -82,10 +86,10 @@ fn log_width(config: &ArrayConfig) -> u64 {
 }
 
 /// Log stripes that may live at a time: each has log chunks, and there are no more than spare chunks, for
-/// which a checkpoint has room.
-fn log_stripes_max(config: &ArrayConfig) -> u64 {
+/// which a list of so many words has room.
+fn log_stripes_max(config: &ArrayConfig, list_words: u64) -> u64 {
     let chunk_blocks = (config.geometry.chunk_bytes() / META_BYTES) as u64;
-    let listed = list_room::area_words(config) / log_stripe_words(1, columns(config).1);
+    let listed = list_words / log_stripe_words(1, columns(config).1);
     let placed = log_table::PLACES_MAX / log_width(config);
     (u64::from(config.log_blocks) / chunk_blocks).min(spare_chunks(config)).min(listed).min(placed)
 }
@@ -95,53 +99,55 @@ fn log_stripes_max(config: &ArrayConfig) -> u64 {
 /// for commits ([`ListRoom`]).
 fn list_words_max(config: &ArrayConfig) -> u64 {
     let (k, m) = columns(config);
-    (spare_chunks(config) * (DIRTY_WORDS + 2 * k + log_stripe_words(1, m))).min(LIST_WORDS_MOST)
+    let chunk_words = u64::try_from(config.geometry.chunk_bytes() / 4).unwrap_or(u64::MAX);
+    let device_words = u64::from(config.chunks_per_device).saturating_mul(chunk_words);
+    let most = (device_words / DEVICE_PER_LIST).clamp(*LIST_WORDS_MOST.start(), *LIST_WORDS_MOST.end());
+    (spare_chunks(config) * (DIRTY_WORDS + 2 * k + log_stripe_words(1, m))).min(most)
 }
 
-/// Words of the list, unpacked, whatever the size of the array: what waits for a commit is in memory, is
-/// written by each checkpoint and read by a start. 32 MiB, some 500,000 updates of as many stripes.
-const LIST_WORDS_MOST: u64 = 1 << 23;
+/// Words of the list, unpacked, that there is room for at most in small and in large arrays: 32 to 128 MiB,
+/// a million to five million updates. How much of that is used follows the memory that the table may take.
+const LIST_WORDS_MOST: std::ops::RangeInclusive<u64> = 1 << 23..=1 << 25;
+/// A device has as many times the room of the list.
+const DEVICE_PER_LIST: u64 = 512;
 /// Words that a dirty stripe took in the list when it said something of all columns, which took two each.
 /// Arrays are laid out for that still.
 const DIRTY_WORDS: u64 = 3;
 
-fn list_words_live(config: &ArrayConfig) -> u64 {
-    list_room::words_live(config, log_width(config))
-}
-
-/// Dirty stripes that a checkpoint has room for.
-fn dirty_stripes_max(config: &ArrayConfig) -> u64 {
-    config.stripe_count.min(list_room::area_words(config) / updated_columns_words(columns(config).0, 1))
+fn list_words_live(config: &ArrayConfig, list_bytes: u64) -> u64 {
+    list_room::words_live(config, log_width(config), list_room::bounded_words(config, list_bytes))
 }
 
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
-fn memory_max(config: &ArrayConfig) -> SchemeMemory {
+fn memory_max(config: &ArrayConfig, list_bytes: u64) -> SchemeMemory {
     let ((k, m), width) = (columns(config), log_width(config));
-    let log_stripes = log_stripes_max(config);
+    let list_words = list_room::bounded_words(config, list_bytes);
+    let log_stripes = log_stripes_max(config, list_words);
     let covered = (log_stripes * (width - 1)).min(config.stripe_count * k);
     let log = LogTable::bytes_for(width, m, log_stripes, covered);
-    let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_stripes_max(config));
+    let dirty_stripes = config.stripe_count.min(list_words / updated_columns_words(k, 1));
+    let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_stripes);
     SchemeMemory {
         fixed_bytes: dirty.fixed_bytes,
         // What is said before its turn is kept until then, in a room that doubles.
-        dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes + list_words_live(config) * 8,
+        dynamic_bytes: log.dynamic_bytes + dirty.dynamic_bytes + list_words_live(config, list_bytes) * 8,
         placement_bytes: 0,
     }
 }
 
 impl Eplog {
-    /// The empty scheme of an empty store.
-    pub fn new(store: &Store) -> Self {
+    /// The empty scheme of an empty store, with a list that takes at most so many bytes, unpacked.
+    pub fn new(store: &Store, list_bytes: u64) -> Self {
         let geometry = store.config.geometry;
+        let list = ListRoom::new(&store.config, list_bytes);
         Self {
             dirty: DirtyStripes::new(store.config.stripe_count, geometry.data_count()),
             log: LogTable::new(
                 store.code.width_max(),
                 geometry.parity_count(),
-                usize::try_from(log_stripes_max(&store.config))
-                    .expect("validated: the tables fit the address space"),
+                usize::try_from(list.log_stripes_max()).expect("validated: the tables fit the address space"),
             ),
-            list: ListRoom::new(&store.config),
+            list,
             scratch: write::Scratch::default(),
             rewrites: Rewrites::default(),
             hot: HotStripes::new(),

@@ -41,7 +41,7 @@ impl Bench {
         let config = plan_config(&options, 16 << 20, 8 << 20, m).expect("fits");
         let entries = vec![MemberEntry { serial: 1, state: MemberState::Healthy }; k + 2 * m];
         let store = Store::new(config).expect("valid");
-        let mut scheme = Eplog::new(&store);
+        let mut scheme = Eplog::new(&store, u64::MAX);
         scheme.configure(&store, &SchemeOptions { rewrites: Rewrites::Replace, ..SchemeOptions::default() });
         let health = Health::new(&config, &entries, 1);
         let mut bench =
@@ -517,7 +517,7 @@ fn is_refused(items: &[ListItem], page: Page) -> bool {
     if page == Page::Absent {
         absent(&mut store);
     }
-    let mut scheme = Eplog::new(&store);
+    let mut scheme = Eplog::new(&store, u64::MAX);
     if load(&mut scheme, &mut store, items).is_err() || scheme.check_page(&store.table, 0, &words).is_err() {
         return true;
     }
@@ -579,7 +579,7 @@ fn a_chunk_that_a_list_calls_a_covered_version_of_another_is_freed_with_its_own(
         covered.for_each(|(member, _)| member.chunk = own);
     }
     absent(&mut bench.store);
-    bench.scheme = Eplog::new(&bench.store);
+    bench.scheme = Eplog::new(&bench.store, u64::MAX);
     load(&mut bench.scheme, &mut bench.store, &items).expect("its page is absent");
     bench.scheme.check_page(&bench.store.table, 0, &page).expect("of dirty stripes it fits");
     bench.store.table.bring(0, &page);

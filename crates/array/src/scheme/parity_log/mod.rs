@@ -43,9 +43,9 @@ use format::{ArrayConfig, ItemRef, List, ListItem, RecordRef, StripeChunk, delta
 use std::collections::HashSet;
 
 pub(super) const REGISTRATION: Registration = Registration {
-    new: |store| Box::new(ParityLog::new(store)),
-    memory_max,
-    list_words_live,
+    new: |store, _| Box::new(ParityLog::new(store)),
+    memory_max: |config, _| memory_max(config),
+    list_words_live: |config, _| list_words_live(config),
     list_words_max: list_words,
 };
 

@@ -32,9 +32,9 @@ use block::{DeviceSet, Lcn, Pool, Seq, StripeId};
 use format::{List, RecordRef};
 
 pub(super) const REGISTRATION: Registration = Registration {
-    new: |_| Box::new(Raid::default()),
-    memory_max: |_| SchemeMemory::default(),
-    list_words_live: |_| 0,
+    new: |_, _| Box::new(Raid::default()),
+    memory_max: |_, _| SchemeMemory::default(),
+    list_words_live: |_, _| 0,
     list_words_max: |_| 0,
 };
 
