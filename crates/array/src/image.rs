@@ -53,9 +53,16 @@ impl ListWords {
         list
     }
 
-    /// What it is to have if the list before is to be had, too.
-    fn changed(store: &Store, scheme: &mut dyn Scheme) -> Self {
+    /// What it is to have if the list before is to be had, too; at once, or if that is much piece by piece.
+    fn changed(store: &Store, scheme: &mut dyn Scheme, at_once: bool) -> Self {
         let mut list = Self::new(store);
+        if !at_once && scheme.change_count() > items_at_once(&store.config) {
+            list.open = scheme.begin_changes();
+            list.are_changes = list.open.is_some();
+            if list.are_changes {
+                return list;
+            }
+        }
         list.are_changes = scheme.save_changes(&mut list.words);
         if list.are_changes { list } else { Self::whole(store, scheme) }
     }
@@ -90,6 +97,11 @@ impl ListWords {
             self.words.append(&mut self.rest);
             (self.open, self.piece) = (None, Vec::new());
         }
+    }
+
+    /// Words that it has at most when all is said.
+    fn words_max(&self) -> usize {
+        self.words.len() + self.open.map_or(0, |most| most + self.rest.len())
     }
 
     fn kind(&self) -> PageKind {
@@ -250,6 +262,15 @@ pub struct Image {
 /// A page that follows the header: what it is, which one of its kind, and its words.
 pub type BodyPage<'a> = (PageKind, usize, &'a [u32]);
 
+/// Items of a list that are said at once while requests go on; in small arrays fewer, so that much happens
+/// between in the simulator, too.
+pub fn items_at_once(config: &ArrayConfig) -> usize {
+    const ITEMS_MAX: usize = 512;
+    const CHUNKS_PER_ITEM: u32 = 64;
+    let items = usize::try_from(config.chunks_per_device / CHUNKS_PER_ITEM);
+    items.unwrap_or(ITEMS_MAX).clamp(1, ITEMS_MAX)
+}
+
 /// Bytes of memory of the largest checkpoint: pages that change before they are written are kept as they
 /// were, and the scheme's list, of at most so many bytes.
 pub fn bytes_max(config: &ArrayConfig, list_bytes: u64) -> u64 {
@@ -348,7 +369,9 @@ impl Image {
     pub fn list_more(&mut self, store: &Store, scheme: &mut dyn Scheme, items: usize) {
         if !self.is_listed() {
             self.list.say_more(scheme, items);
-            self.assert_room(store);
+            if self.kind == CheckpointKind::Full {
+                self.assert_room(store);
+            }
         }
     }
 

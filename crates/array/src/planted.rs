@@ -75,6 +75,9 @@ planted!(
     ListSaysFatesLater,
     /// A list that is said piece by piece leaves as many log stripes out as went from the front meanwhile.
     ListSkipsLogStripes,
+    /// Of changes that are said piece by piece, what had to be said before its turn comes before what is
+    /// clean.
+    EarlyBeforeClean,
     /// A start takes the newest changes of the list alone, on the full checkpoint's.
     NewestChangesOnly,
     /// At the instant of a full checkpoint no incremental one holds what has changed since the one before.

@@ -61,12 +61,19 @@ pub struct Now<'a> {
 }
 
 impl Now<'_> {
-    /// The list of what changed of it, or all of it.
-    fn list(&mut self, changes: bool) -> ListWords {
-        let mut list = match changes {
-            true => ListWords::changed(self.store, self.scheme),
-            false => ListWords::whole(self.store, self.scheme),
-        };
+    /// All of the list.
+    fn list(&mut self) -> ListWords {
+        let list = ListWords::whole(self.store, self.scheme);
+        self.ended(list)
+    }
+
+    /// What changed of it.
+    fn changes(&mut self, at_once: bool) -> ListWords {
+        let list = ListWords::changed(self.store, self.scheme, at_once);
+        self.ended(list)
+    }
+
+    fn ended(&mut self, mut list: ListWords) -> ListWords {
         let root_pages = self.store.table.slots().root_words().div_ceil(PAGE_WORDS);
         let list_max = (self.store.config.full_blocks as usize).saturating_sub(1 + root_pages) * PAGE_WORDS;
         list.end_with(self.store, self.health, list_max);
@@ -158,12 +165,13 @@ impl CheckpointPlace {
         devices: Vec<DevIndex>,
         (is_copied, place): (bool, Where),
     ) -> Option<Image> {
-        let list = now.list(true);
+        // Beside a full one, of which another list is being said, at once.
+        let list = now.changes(is_copied);
         let mut table = TableBlocks::changed(&now.store.table);
         if planted(Planted::InstantForgotten) && is_copied && devices == self.devices {
             table = TableBlocks::default();
         }
-        let blocks = 1 + table.count() + list.words.len().div_ceil(PAGE_WORDS);
+        let blocks = 1 + table.count() + list.words_max().div_ceil(PAGE_WORDS);
         let ring = now.store.config.incremental_blocks;
         let place_with = |spare| self.chain.place(blocks as u64, spare, ring);
         let spare = u64::from(ring) / SPARE_FOR_START;
@@ -186,7 +194,7 @@ impl CheckpointPlace {
         let first = (self.number as usize + 1) % n;
         let ring = (0..n).map(|i| DevIndex::new(((first + i) % n) as u16));
         let devices = ring.filter(|&dev| now.health.is_writable(dev)).take(copies).collect();
-        let list = now.list(false);
+        let list = now.list();
         Image::full(now, list, extent, (number, self.area ^ 1, devices))
     }
 

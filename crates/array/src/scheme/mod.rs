@@ -236,7 +236,8 @@ pub trait Scheme: Send {
     }
 
     /// Appends about `count` more items of the list that was begun; `false` if these were the last. Whoever
-    /// begins a list has all of it before another is begun.
+    /// begins a list has all of it before another is begun, unless it is one of what changed that comes to
+    /// nothing before anything was said of it.
     fn say_more(&mut self, _words: &mut Vec<u32>, _count: usize) -> bool {
         false
     }
@@ -245,6 +246,16 @@ pub trait Scheme: Send {
     /// ([`format::Changes`]), which the next list builds on. `false` if it is said as a whole each time.
     fn save_changes(&mut self, _words: &mut Vec<u32>) -> bool {
         false
+    }
+
+    /// How many changes [`Scheme::save_changes`] would say now.
+    fn change_count(&self) -> usize {
+        0
+    }
+
+    /// The same changes, said piece by piece by [`Scheme::say_more`], like [`Scheme::begin_list`].
+    fn begin_changes(&mut self) -> Option<usize> {
+        None
     }
 
     /// What [`Scheme::save`] gives now, or what was loaded, is what the next changes build on.

@@ -4,16 +4,11 @@ use crate::engine::copies::PageCopies;
 use crate::engine::request::Request;
 use crate::engine::wake::count;
 use crate::engine::{Core, Purpose, Tag};
-use crate::image::{Image, PatchRoom};
+use crate::image::{Image, PatchRoom, items_at_once};
 use crate::planted::{Planted, planted};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Slot, Stream};
 use format::BodyCrc;
-
-/// Items of the list that are said at once; in small arrays fewer, so that much happens between in the
-/// simulator, too.
-const ITEMS_MAX: usize = 512;
-const CHUNKS_PER_ITEM: u32 = 64;
 
 /// Pages that a checkpoint has brought in ahead.
 const PAGES_AHEAD: usize = 32;
@@ -156,8 +151,7 @@ impl Writer {
     /// The next piece of its list is said, once in a turn: requests go on between.
     fn list_more(&mut self, core: &mut Core) {
         if let Some(image) = &mut self.image {
-            let items = usize::try_from(core.store.config.chunks_per_device / CHUNKS_PER_ITEM);
-            let items = items.unwrap_or(ITEMS_MAX).clamp(1, ITEMS_MAX);
+            let items = items_at_once(&core.store.config);
             image.list_more(&core.store, &mut *core.scheme, items);
         }
     }

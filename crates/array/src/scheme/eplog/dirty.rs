@@ -8,17 +8,19 @@ use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::DirtyQueue;
 use block::{ChunkIndex, StripeId};
-use format::{StripeChunk, push_updated_columns};
+use format::{StripeChunk, push_clean_stripes, push_updated_columns};
 use prefetch::{prefetch, with_later};
 use std::collections::hash_map::Entry;
 use std::ops::Range;
+use std::vec::IntoIter;
 
 /// Bytes of an entry of the map from dirty stripes to their places.
 const PLACE_BYTES: u64 = 16;
 const UPDATED_BYTES: u64 = size_of::<Updated>() as u64;
 const STRIPE_BYTES: u64 = size_of::<StripeId>() as u64;
-/// Bytes of what lists say of a stripe, and of its place among those that changed.
-const CHANGE_BYTES: u64 = MARKS_BYTES + PLACE_NUMBER_BYTES;
+/// Bytes of what lists say of a stripe, and of its place among those that changed, and among those of which
+/// a list is being said.
+const CHANGE_BYTES: u64 = MARKS_BYTES + 2 * PLACE_NUMBER_BYTES;
 /// Both are compared with the types below.
 const MARKS_BYTES: u64 = 4;
 const PLACE_NUMBER_BYTES: u64 = 4;
@@ -69,15 +71,22 @@ struct Marks {
 /// Places that are swept for what a list that is said piece by piece has not said, for each item.
 const SWEPT_PER_ITEM: usize = 64;
 
-/// A list that is said piece by piece.
+/// A list that is said piece by piece: of all, or of what changed.
+#[derive(Default)]
 struct Listing {
-    /// Where in the queue it goes on, and where what came later begins.
+    /// Of all: where in the queue it goes on, and where what came later begins.
     queued: Range<i64>,
     /// Places that are swept behind that, for those that are not in the queue, or not where they were.
     places: Range<usize>,
+    /// Of what changed: what is clean since the list before, which is said first, and the places of those of
+    /// which that says something else.
+    changed: Option<(IntoIter<StripeId>, IntoIter<u32>)>,
     /// What had to be said before its turn.
     early: Vec<u32>,
 }
+
+/// Words of a clean stripe in a list of what changed, if each is said by itself.
+const CLEANED_WORDS: u64 = 4;
 
 /// A length of what is in memory, to be reckoned with.
 fn number(length: usize) -> u64 {
@@ -255,6 +264,7 @@ impl DirtyStripes {
     /// Looks at the dirty stripes of which the last list says something else, each once: the next one has
     /// them.
     pub fn take_changed(&mut self, mut look: impl FnMut(StripeId, &[Updated])) {
+        debug_assert!(self.listing.as_ref().is_none_or(|listing| listing.changed.is_none()));
         let mut changed = std::mem::take(&mut self.changed);
         for (place, later) in with_later(changed.iter().map(|&place| index(place))) {
             if let Some(later) = later {
@@ -283,18 +293,66 @@ impl DirtyStripes {
         self.changed.clear();
     }
 
-    /// A list of them is said from now on piece by piece, as they are now.
+    /// How much there is of what changed since the last list.
+    pub fn change_count(&self) -> usize {
+        self.changed.len() + self.cleaned.len()
+    }
+
+    /// Words that what is clean since the last list takes at most in a list of what changed.
+    pub fn cleaned_words(&self) -> u64 {
+        number(self.cleaned.len()) * CLEANED_WORDS
+    }
+
+    /// A list of them is said from now on piece by piece, as they are now; one of what changed that was begun
+    /// comes to nothing.
     pub fn begin_list(&mut self) {
+        if let Some((_, changed)) = self.listing.take().and_then(|listing| listing.changed) {
+            self.changed.extend(changed);
+        }
+        self.list_number.advance(self.marks.iter_mut().map(|marks| &mut marks.said));
+        let (queued, places) = (self.queue.places(), 0..self.stripes.len());
+        self.listing = Some(Listing { queued, places, ..Listing::default() });
+    }
+
+    /// The same of what changed since the last list.
+    pub fn begin_changes(&mut self) {
         debug_assert!(self.listing.is_none(), "one list is said at a time");
         self.list_number.advance(self.marks.iter_mut().map(|marks| &mut marks.said));
-        let places = 0..self.stripes.len();
-        self.listing = Some(Listing { queued: self.queue.places(), places, early: Vec::new() });
+        let (cleaned, changed) = (self.take_cleaned(), std::mem::take(&mut self.changed));
+        let cleaned = if planted(Planted::ChangesKeepClean) { Vec::new() } else { cleaned };
+        let changed = Some((cleaned.into_iter(), changed.into_iter()));
+        self.listing = Some(Listing { changed, ..Listing::default() });
     }
 
     /// Says about `count` more; `false` if these were the last.
     pub fn say_more(&mut self, words: &mut Vec<u32>, count: usize) -> bool {
         let Some(mut listing) = self.listing.take() else { return false };
+        if planted(Planted::EarlyBeforeClean) {
+            words.append(&mut listing.early);
+        }
+        if let Some((cleaned, _)) = &mut listing.changed
+            && cleaned.len() > 0
+        {
+            // Before all others: a stripe may be dirty anew.
+            let some: Vec<StripeId> = cleaned.take(count).collect();
+            push_clean_stripes(words, some.into_iter());
+            self.listing = Some(listing);
+            return true;
+        }
         words.append(&mut listing.early);
+        if let Some((_, changed)) = &mut listing.changed {
+            let some: Vec<usize> = changed.take(count).map(index).collect();
+            let is_over = changed.len() == 0;
+            for (place, later) in with_later(some.into_iter()) {
+                if let Some(later) = later {
+                    prefetch(&self.stripes[later]);
+                    prefetch(&self.columns[later * self.data_count]);
+                }
+                self.say_change(place, words);
+            }
+            self.listing = (!is_over).then_some(listing);
+            return !is_over;
+        }
         let some = self.queue.next_of(&mut listing.queued, count);
         let found: Vec<usize> = self.places_of(some).collect();
         found.into_iter().for_each(|place| self.say(place, words));
@@ -315,6 +373,18 @@ impl DirtyStripes {
         }
     }
 
+    /// The same of what changed.
+    fn say_change(&mut self, place: usize, words: &mut Vec<u32>) {
+        let (stripe, number) = (self.stripes[place], self.list_number.mark());
+        let marks = &mut self.marks[place];
+        if stripe != NO_STRIPE
+            && std::mem::replace(&mut marks.said, number) != number
+            && std::mem::replace(&mut marks.saved, Saved::Yes) != Saved::Yes
+        {
+            push_item(words, stripe, &self.columns[place * self.data_count..][..self.data_count]);
+        }
+    }
+
     /// What is at a place is going to change: a list that has still to say it says it as it was.
     #[inline]
     fn say_before_change(&mut self, place: usize) {
@@ -329,7 +399,10 @@ impl DirtyStripes {
             return;
         }
         let Some(mut listing) = self.listing.take() else { return };
-        self.say(place, &mut listing.early);
+        match listing.changed {
+            Some(_) => self.say_change(place, &mut listing.early),
+            None => self.say(place, &mut listing.early),
+        }
         self.listing = Some(listing);
     }
 
@@ -521,7 +594,10 @@ fn least_of_half(with_updated: &[u64]) -> usize {
 
 impl Listing {
     fn memory_bytes(&self) -> u64 {
-        number(self.early.capacity()) * 4
+        let of_changes = self.changed.as_ref().map_or(0, |(cleaned, changed)| {
+            number(cleaned.len()) * STRIPE_BYTES + number(changed.len()) * PLACE_NUMBER_BYTES
+        });
+        of_changes + number(self.early.capacity()) * 4
     }
 }
 

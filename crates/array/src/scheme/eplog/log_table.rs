@@ -9,11 +9,12 @@ use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::store::LogRing;
 use block::{ChunkAddr, ChunkIndex, Divisor, Lcn, Seq};
-use format::{LCN_LIMIT, LogMember, MemberFate, push_log_stripe};
+use format::{LCN_LIMIT, LogMember, MemberFate, push_ended_log_stripes, push_fates, push_log_stripe};
 use prefetch::prefetch;
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{BinaryHeap, VecDeque};
+use std::vec::IntoIter;
 
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -28,11 +29,14 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 16, "a log stripe's entry is in one line of the cache");
 
-/// A list that is said piece by piece, in log order.
+/// A list that is said piece by piece, in log order: of all, or of what changed.
 struct Listing {
     /// Of all that ever were in the order: the next to have its turn, and the first that came later.
     next: u64,
     end: u64,
+    /// Of what changed: what ended since the list before, which is said first, and, last, those among which
+    /// are the ones with other fates.
+    changed: Option<(IntoIter<Seq>, IntoIter<u32>)>,
     /// Those that had to be said before their turn: their records, and where their words are.
     early: BinaryHeap<Early>,
     words: Vec<u32>,
@@ -40,6 +44,9 @@ struct Listing {
 
 /// The first is said first.
 type Early = Reverse<(Seq, u32, u32)>;
+
+/// Words of a log stripe that ended in a list of what changed, if each is said by itself.
+const ENDED_WORDS: u64 = 4;
 
 /// So many of the order ahead memory is asked for.
 const LISTED_AHEAD: usize = 16;
@@ -169,6 +176,8 @@ pub struct LogTable {
     order: VecDeque<(Seq, u32)>,
     /// How many went from the front of it.
     left_order: u64,
+    /// How many had been in it when the last list was begun: that has none of those behind.
+    listed_order: u64,
     list_number: ListNumber,
     listing: Option<Listing>,
     /// Those that the last list does not have as they are; some may have ended, or be others by now.
@@ -194,6 +203,7 @@ impl LogTable {
             free: Vec::new(),
             order: VecDeque::new(),
             left_order: 0,
+            listed_order: 0,
             list_number: ListNumber::default(),
             listing: None,
             changed: Vec::new(),
@@ -206,7 +216,8 @@ impl LogTable {
     /// Bytes of such a table with as many log stripes, so many members of which a parity covers. The map of
     /// these may be twice as large as what is in it, and so may what is said before its turn.
     pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, covered: u64) -> SchemeMemory {
-        let of_changes = size_of::<u32>() + size_of::<Seq>();
+        // A list of them may be said while others change.
+        let of_changes = 2 * (size_of::<u32>() + size_of::<Seq>());
         let of_list = 2 * size_of::<Early>();
         let entry = (size_of::<Entry>() + size_of::<(Seq, u32)>() + of_changes + of_list) as u64;
         let of_members = width_max * size_of::<Member>() as u64;
@@ -332,7 +343,14 @@ impl LogTable {
             }
         }
         new.sort_unstable_by_key(|&id| entries[index(id)].seq);
-        ChangedLogStripes { ended: std::mem::take(ended), new, others }
+        let ended = std::mem::take(ended);
+        self.listed_order = self.end_of_order();
+        ChangedLogStripes { ended, new, others }
+    }
+
+    /// How many ever were in the order.
+    fn end_of_order(&self) -> u64 {
+        self.left_order + number(self.order.len())
     }
 
     /// The last list has everything as it is.
@@ -344,19 +362,54 @@ impl LogTable {
                 entry.saved = Saved::Yes;
             }
         }
+        self.listed_order = self.end_of_order();
     }
 
-    /// A list of them is said from now on piece by piece, as they are now.
+    /// How much there is of what changed since the last list.
+    pub fn change_count(&self) -> usize {
+        self.changed.len() + self.ended.len()
+    }
+
+    /// Words that what ended since the last list takes at most in a list of what changed.
+    pub fn ended_words(&self) -> u64 {
+        number(self.ended.len()) * ENDED_WORDS
+    }
+
+    /// A list of them is said from now on piece by piece, as they are now; one of what changed that was begun
+    /// comes to nothing.
     pub fn begin_list(&mut self) {
+        if let Some((_, changed)) = self.listing.take().and_then(|listing| listing.changed) {
+            self.changed.extend(changed);
+        }
+        self.list(self.left_order, None);
+    }
+
+    /// The same of what changed since the last list.
+    pub fn begin_changes(&mut self) {
         debug_assert!(self.listing.is_none(), "one list is said at a time");
+        let (ended, changed) = (std::mem::take(&mut self.ended), std::mem::take(&mut self.changed));
+        self.list(self.listed_order, Some((ended.into_iter(), changed.into_iter())));
+        self.listed_order = self.end_of_order();
+    }
+
+    fn list(&mut self, next: u64, changed: Option<(IntoIter<Seq>, IntoIter<u32>)>) {
         self.list_number.advance(self.entries.iter_mut().map(|entry| &mut entry.said));
-        let (next, end) = (self.left_order, self.left_order + number(self.order.len()));
-        self.listing = Some(Listing { next, end, early: BinaryHeap::new(), words: Vec::new() });
+        let end = self.end_of_order();
+        self.listing = Some(Listing { next, end, changed, early: BinaryHeap::new(), words: Vec::new() });
     }
 
     /// Says about `count` more; `false` if these were the last.
     pub fn say_more(&mut self, words: &mut Vec<u32>, count: usize) -> bool {
         let Some(mut listing) = self.listing.take() else { return false };
+        if let Some((ended, _)) = &mut listing.changed
+            && ended.len() > 0
+        {
+            let some: Vec<Seq> = ended.take(count).collect();
+            push_ended_log_stripes(words, some.into_iter());
+            self.listing = Some(listing);
+            return true;
+        }
+        let is_of_changes = listing.changed.is_some();
         for _ in 0..count {
             let here = self.listed_at(&mut listing);
             let is_due = |&Reverse((early, ..)): &Early| here.is_none_or(|(seq, _)| early < seq);
@@ -366,11 +419,16 @@ impl LogTable {
                 words.extend_from_slice(&listing.words[index(start)..index(end)]);
                 continue;
             }
-            let Some((seq, id)) = here else { return false };
-            listing.next += 1;
-            if self.entries[index(id)].seq == seq {
-                self.say(id, words);
+            if let Some((seq, id)) = here {
+                listing.next += 1;
+                if self.entries[index(id)].seq == seq {
+                    self.say(id, is_of_changes, words);
+                }
+                continue;
             }
+            let other = listing.changed.as_mut().and_then(|(_, changed)| changed.next());
+            let Some(other) = other else { return false };
+            self.say(other, is_of_changes, words);
         }
         self.listing = Some(listing);
         true
@@ -387,14 +445,27 @@ impl LogTable {
         self.order.get(at).copied().filter(|_| listing.next < listing.end)
     }
 
-    /// Says a log stripe, unless it was said, or is none that the list has.
-    fn say(&mut self, id: u32, words: &mut Vec<u32>) -> bool {
+    /// Says a log stripe, or of what changed what did of it, unless it was said, or is none that the list
+    /// has.
+    fn say(&mut self, id: u32, is_of_changes: bool, words: &mut Vec<u32>) {
         let (entry, number) = (&mut self.entries[index(id)], self.list_number.mark());
-        let says = entry.members > 0 && std::mem::replace(&mut entry.said, number) != number;
-        if says {
-            self.push_item(words, id);
+        if entry.members == 0 || std::mem::replace(&mut entry.said, number) == number {
+            return;
         }
-        says
+        if !is_of_changes {
+            return self.push_item(words, id);
+        }
+        match std::mem::replace(&mut entry.saved, Saved::Yes) {
+            Saved::No => self.push_item(words, id),
+            Saved::Changed => self.push_fates(words, id),
+            Saved::Yes => {}
+        }
+    }
+
+    /// Appends what became of the members of a log stripe.
+    pub fn push_fates(&self, words: &mut Vec<u32>, id: u32) {
+        let fates = (0..self.member_count(id)).map(|i| self.saved_fate(id, i));
+        push_fates(words, self.seq(id), fates);
     }
 
     /// A log stripe is going to change: a list that has still to say it says it as it was.
@@ -412,7 +483,8 @@ impl LogTable {
         }
         let Some(mut listing) = self.listing.take() else { return };
         let start = listing.words.len();
-        if self.say(id, &mut listing.words) {
+        self.say(id, listing.changed.is_some(), &mut listing.words);
+        if listing.words.len() > start {
             listing.early.push(Reverse((self.seq(id), place(start), place(listing.words.len()))));
         }
         self.listing = Some(listing);
@@ -579,6 +651,11 @@ impl LogTable {
 
 impl Listing {
     fn memory_bytes(&self) -> u64 {
-        number(self.words.capacity() * size_of::<u32>() + self.early.capacity() * size_of::<Early>())
+        let of_changes = self
+            .changed
+            .as_ref()
+            .map_or(0, |(ended, changed)| ended.len() * size_of::<Seq>() + changed.len() * size_of::<u32>());
+        let of_early = self.words.capacity() * size_of::<u32>() + self.early.capacity() * size_of::<Early>();
+        number(of_changes + of_early)
     }
 }

@@ -520,6 +520,17 @@ impl Scheme for Eplog {
         self.say_more_items(words, count)
     }
 
+    fn change_count(&self) -> usize {
+        self.dirty.change_count() + self.log.change_count()
+    }
+
+    fn begin_changes(&mut self) -> Option<usize> {
+        let words = self.list_size().words + self.dirty.cleaned_words() + self.log.ended_words();
+        self.dirty.begin_changes();
+        self.log.begin_changes();
+        Some(usize::try_from(words).expect("the list fits memory"))
+    }
+
     fn save_changes(&mut self, words: &mut Vec<u32>) -> bool {
         self.save_changed_items(words);
         true

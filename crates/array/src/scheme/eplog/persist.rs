@@ -12,7 +12,6 @@ use block::{ChunkAddr, ChunkIndex, StripeId};
 use format::record::LogStripe;
 use format::{
     ArrayConfig, ItemRef, List, LogMember, MemberFate, RecordBuf, push_clean_stripes, push_ended_log_stripes,
-    push_fates,
 };
 
 /// Dirty stripes of a list whose places in memory are looked at side by side, since each is far from those of
@@ -49,8 +48,7 @@ impl Eplog {
             self.log.push_item(words, id);
         }
         for &id in &others {
-            let fates = (0..self.log.member_count(id)).map(|i| self.log.saved_fate(id, i));
-            push_fates(words, self.log.seq(id), fates);
+            self.log.push_fates(words, id);
         }
     }
 

@@ -106,3 +106,51 @@ fn a_list_and_its_changes_say_what_a_whole_list_would() {
         assert!(nothing.is_empty(), "seed {seed}: what a list says is not said again");
     }
 }
+
+/// Changes that are said piece by piece, with others between, are those of when they were begun; those that
+/// come later are in the next ones, be these said at once, piece by piece, or not at all.
+#[test]
+fn changes_said_piece_by_piece_are_those_of_when_they_were_begun() {
+    let (mut open, mut lists) = (0, [0; 3]);
+    for seed in 0..300 {
+        let mut random = random_of(seed);
+        let mut bench = Bench::new(4, 2, STRIPES);
+        let (mut base, mut all) = (Vec::new(), Vec::new());
+        bench.scheme.save(&bench.store, &mut base);
+        bench.scheme.list_is_saved();
+        for list in 0..12 {
+            (0..random(30)).for_each(|_| step(&mut bench, &mut random));
+            let (mut whole, mut words) = (Vec::new(), Vec::new());
+            bench.scheme.save(&bench.store, &mut whole);
+            let way = random(6).min(2) as usize;
+            lists[way] += 1;
+            if way == 0 {
+                assert!(bench.scheme.save_changes(&mut words));
+            } else {
+                let most = bench.scheme.begin_changes().expect("they are said piece by piece");
+                if way == 1 {
+                    // There is no room for them: a whole list follows.
+                    bench.scheme.begin_list().expect("it is said piece by piece");
+                    bench.scheme.list_is_saved();
+                }
+                let often = 1 + random(6);
+                while bench.scheme.say_more(&mut words, 1 + random(4) as usize) {
+                    if random(often) == 0 {
+                        (0..1 + random(3)).for_each(|_| step(&mut bench, &mut random));
+                        open += 1;
+                    }
+                }
+                assert!(words.len() <= most, "seed {seed}, list {list}");
+                assert!(!bench.scheme.say_more(&mut words, 1), "seed {seed}: there is no more");
+            }
+            if way == 1 {
+                (base, all) = (words, Vec::new());
+            } else {
+                all.push(words);
+            }
+            let folded = fold_list(&base, all.iter().map(Vec::as_slice)).expect("they can be read");
+            assert_eq!(said(&folded), said(&whole), "seed {seed}, list {list}");
+        }
+    }
+    assert!(open > 1_000 && lists.iter().all(|&count| count > 300), "{open} times between, {lists:?}");
+}
