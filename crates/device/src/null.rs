@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 const BLOCK_BYTES: u64 = META_BYTES as u64;
 /// Blocks of a stretch of a member of which any is kept.
-const STRETCH_BLOCKS: u64 = 256;
 const STRETCH_LEN: usize = 256;
+const STRETCH_BLOCKS: u64 = STRETCH_LEN as u64;
 
 /// What is kept of a stretch.
 type Stretch = [Option<Box<[u8; META_BYTES]>>; STRETCH_LEN];

@@ -32,19 +32,7 @@ impl DirtyQueue {
 
     /// Takes up to `count` stripes that are dirty, oldest first, each once.
     pub fn take(&mut self, count: usize, is_dirty: impl Fn(StripeId) -> bool, out: &mut Vec<StripeId>) {
-        let end = out.len() + count;
-        while out.len() < end {
-            let Some(stripe) = self.pop_front() else { break };
-            if is_dirty(stripe) && !out.contains(&stripe) {
-                out.push(stripe);
-            }
-        }
-    }
-
-    fn pop_front(&mut self) -> Option<StripeId> {
-        let stripe = self.stripes.pop_front()?;
-        self.first += 1;
-        Some(stripe)
+        self.take_those(count, |stripe, out| is_dirty(stripe) && !out.contains(&stripe), out);
     }
 
     /// The same of those that were not `seen`, for many.
@@ -55,10 +43,20 @@ impl DirtyQueue {
         seen: &mut StripeSet,
         out: &mut Vec<StripeId>,
     ) {
+        self.take_those(count, |stripe, _| is_dirty(stripe) && seen.insert(stripe), out);
+    }
+
+    fn take_those(
+        &mut self,
+        count: usize,
+        mut is_wanted: impl FnMut(StripeId, &[StripeId]) -> bool,
+        out: &mut Vec<StripeId>,
+    ) {
         let end = out.len() + count;
         while out.len() < end {
-            let Some(stripe) = self.pop_front() else { break };
-            if is_dirty(stripe) && seen.insert(stripe) {
+            let Some(stripe) = self.stripes.pop_front() else { break };
+            self.first += 1;
+            if is_wanted(stripe, out) {
                 out.push(stripe);
             }
         }
@@ -97,12 +95,12 @@ impl DirtyQueue {
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
-        (self.stripes.capacity() * size_of::<StripeId>()) as u64
+        number(self.stripes.capacity() * size_of::<StripeId>())
     }
 }
 
-/// A length, to reckon with.
-fn number(length: usize) -> u64 {
+/// A length of what is in memory, to be reckoned with.
+pub fn number(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
@@ -122,5 +120,23 @@ mod tests {
         assert!(queue.iter().count() as u64 <= 4 + SLACK, "{}", queue.iter().count());
         queue.take(10, |stripe| [5, 11].contains(&stripe.get()), &mut out);
         assert_eq!(out, [5, 11].map(StripeId::new), "oldest first");
+    }
+
+    #[test]
+    fn places_stay_what_they_are_while_others_leave_and_come() {
+        let (mut queue, mut out) = (DirtyQueue::default(), Vec::new());
+        (0..10).for_each(|stripe| queue.push(StripeId::new(stripe)));
+        let mut places = queue.places();
+        let mut next = |queue: &DirtyQueue, count| -> Vec<u64> {
+            queue.next_of(&mut places, count).map(StripeId::get).collect()
+        };
+        assert_eq!(next(&queue, 2), [0, 1]);
+        queue.take(4, |_| true, &mut out);
+        (10..13).for_each(|stripe| queue.push(StripeId::new(stripe)));
+        queue.push_first(&[StripeId::new(3)]);
+        assert_eq!(next(&queue, 3), [3, 4, 5], "2 and 3 left, 3 came back to the same place");
+        queue.push_first(&[20, 21, 22].map(StripeId::new));
+        assert_eq!(next(&queue, 100), [6, 7, 8, 9], "those that came later are none of them");
+        assert!(next(&queue, 100).is_empty());
     }
 }

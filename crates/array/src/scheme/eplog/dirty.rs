@@ -6,7 +6,7 @@ use super::listed::ListNumber;
 use crate::hash::{PartedMap, StripeSet};
 use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
-use crate::scheme::dirty_queue::DirtyQueue;
+use crate::scheme::dirty_queue::{DirtyQueue, number};
 use block::{ChunkIndex, StripeId};
 use format::{StripeChunk, push_clean_stripes, push_updated_columns};
 use prefetch::{prefetch, with_later};
@@ -87,11 +87,6 @@ struct Listing {
 
 /// Words of a clean stripe in a list of what changed, if each is said by itself.
 const CLEANED_WORDS: u64 = 4;
-
-/// A length of what is in memory, to be reckoned with.
-fn number(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
-}
 
 /// What is no place of a member.
 pub const NO_OWNER: u32 = u32::MAX;
@@ -367,18 +362,17 @@ impl DirtyStripes {
 
     /// Says what is at a place, unless that was said, or is none that the list has.
     fn say(&mut self, place: usize, words: &mut Vec<u32>) {
-        let (stripe, number) = (self.stripes[place], self.list_number.mark());
-        if stripe != NO_STRIPE && std::mem::replace(&mut self.marks[place].said, number) != number {
+        let stripe = self.stripes[place];
+        if stripe != NO_STRIPE && self.list_number.say(&mut self.marks[place].said) {
             push_item(words, stripe, &self.columns[place * self.data_count..][..self.data_count]);
         }
     }
 
     /// The same of what changed.
     fn say_change(&mut self, place: usize, words: &mut Vec<u32>) {
-        let (stripe, number) = (self.stripes[place], self.list_number.mark());
-        let marks = &mut self.marks[place];
+        let (stripe, marks) = (self.stripes[place], &mut self.marks[place]);
         if stripe != NO_STRIPE
-            && std::mem::replace(&mut marks.said, number) != number
+            && self.list_number.say(&mut marks.said)
             && std::mem::replace(&mut marks.saved, Saved::Yes) != Saved::Yes
         {
             push_item(words, stripe, &self.columns[place * self.data_count..][..self.data_count]);
@@ -605,4 +599,46 @@ impl Listing {
 pub fn push_item(words: &mut Vec<u32>, stripe: StripeId, columns: &[Updated]) {
     let committed = columns.iter().map(|column| Some(column.committed).filter(|&version| version != SAME));
     push_updated_columns(words, stripe, committed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OLD: StripeChunk = StripeChunk { chunk: ChunkIndex::new(7), crc: 7 };
+
+    /// Makes stripes dirty, of which so many columns are updated.
+    fn update(dirty: &mut DirtyStripes, stripes: Range<u64>, columns: usize) {
+        for stripe in stripes.map(StripeId::new) {
+            (0..columns).for_each(|column| _ = dirty.update(stripe, column, OLD, NO_OWNER));
+        }
+    }
+
+    fn chosen(dirty: &mut DirtyStripes) -> Vec<u64> {
+        let mut out = Vec::new();
+        dirty.most_updated(&mut out);
+        out.into_iter().map(StripeId::get).collect()
+    }
+
+    #[test]
+    fn those_that_have_half_of_the_updated_columns_are_chosen_the_oldest_of_many() {
+        let mut dirty = DirtyStripes::new(100_000, 4);
+        update(&mut dirty, 0..300, 1);
+        update(&mut dirty, 1000..1100, 4);
+        assert_eq!(chosen(&mut dirty), (1000..1100).collect::<Vec<_>>());
+        assert_eq!(chosen(&mut dirty), (1000..1100).collect::<Vec<_>>(), "nothing has left the queue");
+        update(&mut dirty, 2000..3000, 1);
+        assert_eq!(chosen(&mut dirty), (0..300).chain(1000..1100).chain(2000..2112).collect::<Vec<_>>());
+        (0..300).for_each(|stripe| dirty.clean(StripeId::new(stripe)));
+        let left: Vec<u64> = (1000..1100).chain(2000..2412).collect();
+        assert_eq!(chosen(&mut dirty), left, "1,000 columns of stripes with one, 400 of those with four");
+    }
+
+    #[test]
+    fn if_the_fullest_are_too_far_behind_the_fullest_of_those_in_front_are_chosen() {
+        let mut dirty = DirtyStripes::new(100_000, 4);
+        update(&mut dirty, 0..40_000, 1);
+        update(&mut dirty, 40_000..60_000, 4);
+        assert_eq!(chosen(&mut dirty), (0..512).collect::<Vec<_>>());
+    }
 }

@@ -15,6 +15,12 @@ impl ListNumber {
         self.0 += 1;
     }
 
+    /// An item that bears this is said; `false` if it was.
+    #[inline]
+    pub fn say(&self, said: &mut u8) -> bool {
+        std::mem::replace(said, self.0) != self.0
+    }
+
     /// What an item bears that is said.
     #[inline]
     pub fn mark(&self) -> u8 {

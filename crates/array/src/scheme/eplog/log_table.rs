@@ -7,6 +7,7 @@ use super::listed::ListNumber;
 use crate::hash::PartedMap;
 use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
+use crate::scheme::dirty_queue::number;
 use crate::store::LogRing;
 use block::{ChunkAddr, ChunkIndex, Divisor, Lcn, Seq};
 use format::{LCN_LIMIT, LogMember, MemberFate, push_ended_log_stripes, push_fates, push_log_stripe};
@@ -146,11 +147,6 @@ fn key(addr: ChunkAddr) -> u64 {
 #[inline]
 fn index(number: u32) -> usize {
     number as usize
-}
-
-/// A length of what is in memory, to be reckoned with.
-fn number(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 /// A place as it is kept elsewhere.
@@ -448,8 +444,8 @@ impl LogTable {
     /// Says a log stripe, or of what changed what did of it, unless it was said, or is none that the list
     /// has.
     fn say(&mut self, id: u32, is_of_changes: bool, words: &mut Vec<u32>) {
-        let (entry, number) = (&mut self.entries[index(id)], self.list_number.mark());
-        if entry.members == 0 || std::mem::replace(&mut entry.said, number) == number {
+        let entry = &mut self.entries[index(id)];
+        if entry.members == 0 || !self.list_number.say(&mut entry.said) {
             return;
         }
         if !is_of_changes {
