@@ -93,6 +93,10 @@ impl ListWords {
             pack_list(&mut self.piece);
         }
         self.words.extend_from_slice(&self.piece);
+        assert!(
+            self.open.is_some_and(|most| self.words.len() <= most),
+            "there is room for what was announced"
+        );
         if !is_open {
             self.words.append(&mut self.rest);
             (self.open, self.piece) = (None, Vec::new());

@@ -165,8 +165,8 @@ impl CheckpointPlace {
         devices: Vec<DevIndex>,
         (is_copied, place): (bool, Where),
     ) -> Option<Image> {
-        // Beside a full one, of which another list is being said, at once.
-        let list = now.changes(is_copied);
+        // At once beside a full one, of which another list is being said, and before there are requests.
+        let list = now.changes(is_copied || place == Where::Next);
         let mut table = TableBlocks::changed(&now.store.table);
         if planted(Planted::InstantForgotten) && is_copied && devices == self.devices {
             table = TableBlocks::default();

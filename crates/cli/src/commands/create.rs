@@ -249,8 +249,13 @@ fn plan_with(
     let options = create_options(arguments, chunk_bytes)?;
     match plan_shards(&options, data_bytes, log_bytes, arguments.log.len(), shards) {
         Ok(config) => {
-            let options = EngineOptions { table_bytes, ..EngineOptions::default() };
-            let need = MemoryNeed::of_all_shards(&config, &options)?;
+            let need_with = |table_bytes| {
+                let options = EngineOptions { table_bytes, ..EngineOptions::default() };
+                MemoryNeed::of_all_shards(&config, &options)
+            };
+            // What waits for a commit follows what the table may take where the array is served.
+            let uncommitted_bytes = need_with(arguments.memory.table_bytes())?.uncommitted_bytes;
+            let need = MemoryNeed { uncommitted_bytes, ..need_with(table_bytes)? };
             Ok(Ok(Planned { config, need }))
         }
         Err(error) => Ok(Err(error)),

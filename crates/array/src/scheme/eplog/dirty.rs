@@ -8,7 +8,7 @@ use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::{DirtyQueue, number};
 use block::{ChunkIndex, StripeId};
-use format::{StripeChunk, push_clean_stripes, push_updated_columns};
+use format::{StripeChunk, push_clean_stripes, push_updated_columns, updated_columns_words};
 use prefetch::{prefetch, with_later};
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -159,7 +159,7 @@ impl DirtyStripes {
         SchemeMemory {
             fixed_bytes,
             dynamic_bytes: bits_bytes
-                + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 4 * STRIPE_BYTES + CHANGE_BYTES),
+                + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 5 * STRIPE_BYTES + CHANGE_BYTES),
             placement_bytes: 0,
         }
     }
@@ -293,6 +293,12 @@ impl DirtyStripes {
         self.changed.len() + self.cleaned.len()
     }
 
+    /// Words that those of which the last list says something else take at most in a list of what changed.
+    pub fn changed_words(&self) -> u64 {
+        let columns = number(self.data_count);
+        number(self.changed.len()) * updated_columns_words(columns, columns)
+    }
+
     /// Words that what is clean since the last list takes at most in a list of what changed.
     pub fn cleaned_words(&self) -> u64 {
         number(self.cleaned.len()) * CLEANED_WORDS
@@ -301,7 +307,8 @@ impl DirtyStripes {
     /// A list of them is said from now on piece by piece, as they are now; one of what changed that was begun
     /// comes to nothing.
     pub fn begin_list(&mut self) {
-        if let Some((_, changed)) = self.listing.take().and_then(|listing| listing.changed) {
+        if let Some(listing) = self.listing.take() {
+            let (_, changed) = listing.changed.expect("whoever lists all says all of it");
             self.changed.extend(changed);
         }
         self.list_number.advance(self.marks.iter_mut().map(|marks| &mut marks.said));

@@ -58,9 +58,12 @@ impl ListRoom {
     }
 
     /// Whether that can be added to what is live.
+    /// What adds nothing has room even if there is more than there may be.
     pub fn has(&self, live: ListSize, more: ListSize) -> bool {
-        live.words + self.promised.words + more.words <= self.most.words
-            && live.log_stripes + self.promised.log_stripes + more.log_stripes <= self.most.log_stripes
+        let has =
+            |live: u64, promised: u64, more: u64, most: u64| more == 0 || live + promised + more <= most;
+        has(live.words, self.promised.words, more.words, self.most.words)
+            && has(live.log_stripes, self.promised.log_stripes, more.log_stripes, self.most.log_stripes)
     }
 
     /// Whether less than an eighth is left, so that commits should begin.
@@ -83,7 +86,10 @@ impl ListRoom {
     }
 }
 
-const MEMBER_WORDS: u64 = 4;
+/// Words of a member of a log stripe in the list.
+pub const MEMBER_WORDS: u64 = 4;
+/// A list may have so many words, whatever its bound: enough for any one write.
+const WORDS_LEAST: u64 = 256;
 /// Words of an updated column of a dirty stripe in the list.
 const UPDATED_WORDS: u64 = 2;
 
@@ -94,9 +100,9 @@ pub fn area_words(config: &ArrayConfig) -> u64 {
     (pages * WORDS).saturating_sub(space_words_max(config))
 }
 
-/// The same if the list may take at most so many bytes.
+/// The same if the list may take at most so many bytes, or a kibibyte.
 pub fn bounded_words(config: &ArrayConfig, list_bytes: u64) -> u64 {
-    area_words(config).min(list_bytes / 4)
+    area_words(config).min((list_bytes / 4).max(WORDS_LEAST))
 }
 
 /// Words of the longest list that can come about: with as many log stripes as there may be, each as wide as

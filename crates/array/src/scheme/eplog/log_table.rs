@@ -10,7 +10,9 @@ use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::number;
 use crate::store::LogRing;
 use block::{ChunkAddr, ChunkIndex, Divisor, Lcn, Seq};
-use format::{LCN_LIMIT, LogMember, MemberFate, push_ended_log_stripes, push_fates, push_log_stripe};
+use format::{
+    LCN_LIMIT, LogMember, MemberFate, log_stripe_words, push_ended_log_stripes, push_fates, push_log_stripe,
+};
 use prefetch::prefetch;
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry as MapEntry;
@@ -326,6 +328,7 @@ impl LogTable {
 
     /// Log stripes of which the last list says something else: the next one has them as they are.
     pub fn take_changes(&mut self) -> ChangedLogStripes {
+        debug_assert!(self.listing.as_ref().is_none_or(|listing| listing.changed.is_none()));
         let Self { entries, changed, ended, .. } = self;
         let (mut new, mut others) = (Vec::new(), Vec::new());
         for id in changed.drain(..) {
@@ -366,6 +369,12 @@ impl LogTable {
         self.changed.len() + self.ended.len()
     }
 
+    /// Words that those of which the last list says something else take at most in a list of what changed.
+    pub fn changed_words(&self) -> u64 {
+        let words = log_stripe_words(self.by_width.get(), number(self.parity_count));
+        number(self.changed.len()) * words
+    }
+
     /// Words that what ended since the last list takes at most in a list of what changed.
     pub fn ended_words(&self) -> u64 {
         number(self.ended.len()) * ENDED_WORDS
@@ -374,7 +383,8 @@ impl LogTable {
     /// A list of them is said from now on piece by piece, as they are now; one of what changed that was begun
     /// comes to nothing.
     pub fn begin_list(&mut self) {
-        if let Some((_, changed)) = self.listing.take().and_then(|listing| listing.changed) {
+        if let Some(listing) = self.listing.take() {
+            let (_, changed) = listing.changed.expect("whoever lists all says all of it");
             self.changed.extend(changed);
         }
         self.list(self.left_order, None);

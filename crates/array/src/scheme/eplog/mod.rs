@@ -123,7 +123,8 @@ fn memory_max(config: &ArrayConfig, list_bytes: u64) -> SchemeMemory {
     let ((k, m), width) = (columns(config), log_width(config));
     let list_words = list_room::bounded_words(config, list_bytes);
     let log_stripes = log_stripes_max(config, list_words);
-    let covered = (log_stripes * (width - 1)).min(config.stripe_count * k);
+    let members = list_words / list_room::MEMBER_WORDS;
+    let covered = (log_stripes * (width - 1)).min(members).min(config.stripe_count * k);
     let log = LogTable::bytes_for(width, m, log_stripes, covered);
     let dirty_stripes = config.stripe_count.min(list_words / updated_columns_words(k, 1));
     let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_stripes);
@@ -525,7 +526,9 @@ impl Scheme for Eplog {
     }
 
     fn begin_changes(&mut self) -> Option<usize> {
-        let words = self.list_size().words + self.dirty.cleaned_words() + self.log.ended_words();
+        let changed = self.dirty.changed_words() + self.log.changed_words();
+        let gone = self.dirty.cleaned_words() + self.log.ended_words();
+        let words = changed.min(self.list_size().words) + gone;
         self.dirty.begin_changes();
         self.log.begin_changes();
         Some(usize::try_from(words).expect("the list fits memory"))

@@ -127,10 +127,10 @@ fn changes_said_piece_by_piece_are_those_of_when_they_were_begun() {
             if way == 0 {
                 assert!(bench.scheme.save_changes(&mut words));
             } else {
-                let most = bench.scheme.begin_changes().expect("they are said piece by piece");
+                let mut most = bench.scheme.begin_changes().expect("they are said piece by piece");
                 if way == 1 {
                     // There is no room for them: a whole list follows.
-                    bench.scheme.begin_list().expect("it is said piece by piece");
+                    most = bench.scheme.begin_list().expect("it is said piece by piece");
                     bench.scheme.list_is_saved();
                 }
                 let often = 1 + random(6);
