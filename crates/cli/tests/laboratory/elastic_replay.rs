@@ -321,7 +321,7 @@ fn bench_measures_all_schemes_side_by_side() {
     );
 }
 
-/// A volume whose table would not fit into this machine, 8 MiB of which are used: with room for few pages
+/// A volume whose table would not fit into this machine, 128 MiB of which are used: with room for few pages
 /// they are read again and again, with room for all none is.
 #[test]
 fn bench_uses_a_part_of_a_volume_of_any_size() {
@@ -333,14 +333,14 @@ fn bench_uses_a_part_of_a_volume_of_any_size() {
             "--schemes=eplog",
             "--workload=sustained",
             "--volume-size=1TiB",
-            "--working-set=64MiB",
+            "--working-set=128MiB",
             "--requests=20000",
             "--table-memory",
             table_memory,
         ]);
         assert!(output.status.success(), "{output:?}");
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(json["config"]["working_set_bytes"], 64 << 20, "{json:#}");
+        assert_eq!(json["config"]["working_set_bytes"], 128 << 20, "{json:#}");
         json["results"][0].clone()
     };
     let (small, large) = (bench("1MiB"), bench("1GiB"));
