@@ -48,8 +48,8 @@ impl ListWords {
         list.open = scheme.begin_list();
         if list.open.is_none() {
             scheme.save(store, &mut list.words);
+            scheme.list_is_saved();
         }
-        scheme.list_is_saved();
         list
     }
 

@@ -230,7 +230,8 @@ pub trait Scheme: Send {
     fn save(&self, _store: &Store, _words: &mut Vec<u32>) {}
 
     /// The same, said piece by piece by [`Scheme::say_more`], as it is now: what changes before it was said
-    /// is said as it was. The words that it has at most; `None` if it is short, and said by [`Scheme::save`].
+    /// is said as it was, and the next changes build on it. The words that it has at most; `None` if it is
+    /// short, and said by [`Scheme::save`].
     fn begin_list(&mut self) -> Option<usize> {
         None
     }

@@ -304,26 +304,27 @@ impl DirtyStripes {
         number(self.cleaned.len()) * CLEANED_WORDS
     }
 
-    /// A list of them is said from now on piece by piece, as they are now; one of what changed that was begun
-    /// comes to nothing.
+    /// A list of them is said from now on piece by piece, as they are now; the next changes are those since.
+    /// One of what changed that was begun comes to nothing.
     pub fn begin_list(&mut self) {
-        if let Some(listing) = self.listing.take() {
-            let (_, changed) = listing.changed.expect("whoever lists all says all of it");
-            self.changed.extend(changed);
-        }
-        self.list_number.advance(self.marks.iter_mut().map(|marks| &mut marks.said));
+        debug_assert!(self.listing.as_ref().is_none_or(|listing| listing.changed.is_some()));
+        (self.changed, self.cleaned) = (Vec::new(), Vec::new());
         let (queued, places) = (self.queue.places(), 0..self.stripes.len());
-        self.listing = Some(Listing { queued, places, ..Listing::default() });
+        self.list(Listing { queued, places, ..Listing::default() });
     }
 
     /// The same of what changed since the last list.
     pub fn begin_changes(&mut self) {
         debug_assert!(self.listing.is_none(), "one list is said at a time");
-        self.list_number.advance(self.marks.iter_mut().map(|marks| &mut marks.said));
         let (cleaned, changed) = (self.take_cleaned(), std::mem::take(&mut self.changed));
         let cleaned = if planted(Planted::ChangesKeepClean) { Vec::new() } else { cleaned };
         let changed = Some((cleaned.into_iter(), changed.into_iter()));
-        self.listing = Some(Listing { changed, ..Listing::default() });
+        self.list(Listing { changed, ..Listing::default() });
+    }
+
+    fn list(&mut self, listing: Listing) {
+        self.list_number.advance(self.marks.iter_mut().map(|marks| &mut marks.said));
+        self.listing = Some(listing);
     }
 
     /// Says about `count` more; `false` if these were the last.
@@ -350,38 +351,32 @@ impl DirtyStripes {
                     prefetch(&self.stripes[later]);
                     prefetch(&self.columns[later * self.data_count]);
                 }
-                self.say_change(place, words);
+                self.say(place, true, words);
             }
             self.listing = (!is_over).then_some(listing);
             return !is_over;
         }
         let some = self.queue.next_of(&mut listing.queued, count);
         let found: Vec<usize> = self.places_of(some).collect();
-        found.into_iter().for_each(|place| self.say(place, words));
+        found.into_iter().for_each(|place| self.say(place, false, words));
         if listing.queued.is_empty() {
             let swept = listing.places.by_ref().take(count.saturating_mul(SWEPT_PER_ITEM));
-            swept.for_each(|place| self.say(place, words));
+            swept.for_each(|place| self.say(place, false, words));
         }
         let is_over = listing.queued.is_empty() && listing.places.is_empty();
         self.listing = (!is_over).then_some(listing);
         !is_over
     }
 
-    /// Says what is at a place, unless that was said, or is none that the list has.
-    fn say(&mut self, place: usize, words: &mut Vec<u32>) {
-        let stripe = self.stripes[place];
-        if stripe != NO_STRIPE && self.list_number.say(&mut self.marks[place].said) {
-            push_item(words, stripe, &self.columns[place * self.data_count..][..self.data_count]);
-        }
-    }
-
-    /// The same of what changed.
-    fn say_change(&mut self, place: usize, words: &mut Vec<u32>) {
+    /// Says what is at a place, of what changed only if the last list says something else, unless it was
+    /// said, or is none that the list has.
+    fn say(&mut self, place: usize, is_of_changes: bool, words: &mut Vec<u32>) {
         let (stripe, marks) = (self.stripes[place], &mut self.marks[place]);
-        if stripe != NO_STRIPE
-            && self.list_number.say(&mut marks.said)
-            && std::mem::replace(&mut marks.saved, Saved::Yes) != Saved::Yes
-        {
+        if stripe == NO_STRIPE || !self.list_number.say(&mut marks.said) {
+            return;
+        }
+        let saved = std::mem::replace(&mut marks.saved, Saved::Yes);
+        if !is_of_changes || saved != Saved::Yes {
             push_item(words, stripe, &self.columns[place * self.data_count..][..self.data_count]);
         }
     }
@@ -400,10 +395,7 @@ impl DirtyStripes {
             return;
         }
         let Some(mut listing) = self.listing.take() else { return };
-        match listing.changed {
-            Some(_) => self.say_change(place, &mut listing.early),
-            None => self.say(place, &mut listing.early),
-        }
+        self.say(place, listing.changed.is_some(), &mut listing.early);
         self.listing = Some(listing);
     }
 

@@ -380,13 +380,11 @@ impl LogTable {
         number(self.ended.len()) * ENDED_WORDS
     }
 
-    /// A list of them is said from now on piece by piece, as they are now; one of what changed that was begun
-    /// comes to nothing.
+    /// A list of them is said from now on piece by piece, as they are now; the next changes are those since.
+    /// One of what changed that was begun comes to nothing.
     pub fn begin_list(&mut self) {
-        if let Some(listing) = self.listing.take() {
-            let (_, changed) = listing.changed.expect("whoever lists all says all of it");
-            self.changed.extend(changed);
-        }
+        debug_assert!(self.listing.as_ref().is_none_or(|listing| listing.changed.is_some()));
+        (self.changed, self.ended) = (Vec::new(), Vec::new());
         self.list(self.left_order, None);
     }
 
@@ -395,12 +393,12 @@ impl LogTable {
         debug_assert!(self.listing.is_none(), "one list is said at a time");
         let (ended, changed) = (std::mem::take(&mut self.ended), std::mem::take(&mut self.changed));
         self.list(self.listed_order, Some((ended.into_iter(), changed.into_iter())));
-        self.listed_order = self.end_of_order();
     }
 
     fn list(&mut self, next: u64, changed: Option<(IntoIter<Seq>, IntoIter<u32>)>) {
         self.list_number.advance(self.entries.iter_mut().map(|entry| &mut entry.said));
         let end = self.end_of_order();
+        self.listed_order = end;
         self.listing = Some(Listing { next, end, changed, early: BinaryHeap::new(), words: Vec::new() });
     }
 
@@ -458,13 +456,10 @@ impl LogTable {
         if entry.members == 0 || !self.list_number.say(&mut entry.said) {
             return;
         }
-        if !is_of_changes {
-            return self.push_item(words, id);
-        }
         match std::mem::replace(&mut entry.saved, Saved::Yes) {
-            Saved::No => self.push_item(words, id),
-            Saved::Changed => self.push_fates(words, id),
-            Saved::Yes => {}
+            Saved::Changed if is_of_changes => self.push_fates(words, id),
+            Saved::Yes if is_of_changes => {}
+            Saved::No | Saved::Changed | Saved::Yes => self.push_item(words, id),
         }
     }
 

@@ -131,7 +131,6 @@ fn changes_said_piece_by_piece_are_those_of_when_they_were_begun() {
                 if way == 1 {
                     // There is no room for them: a whole list follows.
                     most = bench.scheme.begin_list().expect("it is said piece by piece");
-                    bench.scheme.list_is_saved();
                 }
                 let often = 1 + random(6);
                 while bench.scheme.say_more(&mut words, 1 + random(4) as usize) {
