@@ -13,8 +13,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(unpacked) = format::unpack_list(&words)
         && format::Changes::read(&unpacked).is_ok()
     {
-        let mut again = unpacked.clone();
-        format::pack_list(&mut again);
+        let mut again = Vec::new();
+        format::pack_list(&unpacked, &mut again);
         assert_eq!(format::unpack_list(&again), Ok(unpacked));
     }
     // The same words as changes of a list: refused, or a list again.

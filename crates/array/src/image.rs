@@ -14,8 +14,8 @@ use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, Beside, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PAGE_AREA,
-    PAGE_WORDS, PageKind, PageStamp, encode_page, pack_list,
+    ArrayConfig, Beside, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PACKED,
+    PAGE_AREA, PAGE_WORDS, PageKind, PageStamp, encode_page, pack_list,
 };
 use prefetch::with_later;
 
@@ -76,7 +76,7 @@ impl ListWords {
             return self.words.reserve_exact(most + self.rest.len());
         }
         if self.is_packed {
-            pack_list(&mut self.words);
+            pack_list(&std::mem::take(&mut self.words), &mut self.words);
         }
         self.words.append(&mut self.rest);
     }
@@ -89,10 +89,10 @@ impl ListWords {
         self.pieces += 1;
         self.piece.clear();
         let is_open = scheme.say_more(&mut self.piece, items);
-        if self.is_packed {
-            pack_list(&mut self.piece);
+        match self.is_packed {
+            true => pack_list(&self.piece, &mut self.words),
+            false => self.words.extend_from_slice(&self.piece),
         }
-        self.words.extend_from_slice(&self.piece);
         assert!(
             self.open.is_some_and(|most| self.words.len() <= most),
             "there is room for what was announced"
@@ -571,7 +571,7 @@ impl Image {
             config_seq: self.config_seq,
             beside: self.beside,
             behind: self.behind,
-            is_packed: self.list.is_packed,
+            packed: if self.list.is_packed { PACKED } else { 0 },
         };
         header.encode(&mut out[..META_BYTES]);
     }

@@ -129,10 +129,13 @@ pub struct CheckpointHeader {
     /// Of an incremental one, number of the one that it lies behind in their chain, or of the full one; 0
     /// says nothing, as in checkpoints that were written before the field had a meaning.
     pub behind: u64,
-    /// Short forms may be in its list, and in the frames of its epoch: who does not know them must not take
-    /// it, nor go on from it.
-    pub is_packed: bool,
+    /// Short forms that may be in its list, and in the frames of its epoch, up to [`PACKED`]: who does not
+    /// know them must not take it, nor go on from it. 1 = those of decision 0072, 2 = also those of 0076.
+    pub packed: u8,
 }
+
+/// All short forms that there are.
+pub const PACKED: u8 = 2;
 
 /// Where the incremental checkpoints are that went on beside a full one, which hold what changed since it was
 /// taken.
@@ -230,7 +233,7 @@ impl CheckpointHeader {
         header::BESIDE.put_u64(out, self.beside.map_or(0, |beside| beside.base));
         header::CHAIN.put_u32(out, self.beside.map_or(0, |beside| beside.block));
         header::BEHIND.put_u64(out, self.behind);
-        header::PACKED.put_u8(out, self.is_packed.into());
+        header::PACKED.put_u8(out, self.packed);
         HEADER.finish(out);
     }
 }
@@ -247,9 +250,9 @@ pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<Ch
     check_zero("checkpoint header", header::ZERO_2.get(bytes))?;
     let beside = Beside { base: header::BESIDE.get_u64(bytes), block: header::CHAIN.get_u32(bytes) };
     let packed = header::PACKED.get_u8(bytes);
-    if packed > 1 {
+    if packed > PACKED {
         let what = "short forms of a checkpoint header";
-        return Err(FormatError::Malformed { what, found: packed.into(), expected: "0 or 1" });
+        return Err(FormatError::Malformed { what, found: packed.into(), expected: "0 to 2" });
     }
     if beside.base == 0 {
         check_zero("checkpoint header", header::CHAIN.get(bytes))?;
@@ -274,7 +277,7 @@ pub fn decode_checkpoint_header(bytes: &[u8], expect: &BlockExpect) -> Result<Ch
         config_seq: header::CONFIG_SEQ.get_u64(bytes),
         beside: (beside.base > 0).then_some(beside),
         behind: header::BEHIND.get_u64(bytes),
-        is_packed: packed == 1,
+        packed,
     };
     decoded.check()?;
     Ok(decoded)

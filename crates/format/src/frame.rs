@@ -6,7 +6,7 @@
 //! data, and a user who wrote a block that looks like a frame does not know the nonce.
 
 use crate::layout::{BlockKind, CRC_OFFSET, check_counter, check_place, check_zero, layout};
-use crate::record::{BOND_BIT, Bond, PACKED_BYTES, Packing, RecordBuf, RecordRef};
+use crate::record::{BOND_BIT, Bond, Packing, RecordBuf, RecordRef};
 use crate::{ArrayUuid, COUNTER_LIMIT, FormatError};
 use block::{DevIndex, Epoch, META_BYTES, Seq};
 
@@ -120,20 +120,16 @@ impl FrameBuilder {
             self.record_count,
             self.next_seq
         );
-        let mut short = [0; PACKED_BYTES];
-        let bytes = self.packing.pack(record, &mut short);
-        let end = self.used + bytes.len();
-        if end > FRAME_RECORD_BYTES {
+        let Some(len) = self.packing.pack(record, &mut self.records[self.used..]) else {
             return false;
-        }
-        self.records[self.used..end].copy_from_slice(bytes);
+        };
         if bond == Bond::Next {
             self.records[self.used] |= BOND_BIT;
         }
         if self.is_empty() {
             self.first_seq = seq;
         }
-        self.used = end;
+        self.used += len;
         self.record_count += 1;
         self.next_seq = seq.next();
         self.packing.passed(record);

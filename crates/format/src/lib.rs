@@ -31,12 +31,13 @@ mod patch;
 pub mod record;
 mod scheme;
 mod shard;
+mod short;
 mod superblock;
 mod tables;
 mod uuid;
 
 pub use checkpoint::{
-    Beside, BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PAGE_AREA, PAGE_WORDS, Page,
+    Beside, BlockExpect, BodyCrc, CheckpointHeader, INCREMENTAL_AREA, PACKED, PAGE_AREA, PAGE_WORDS, Page,
     PageExpect, PageStamp, body_crc, decode_checkpoint_header, decode_page, encode_page,
 };
 pub use checksum::{chunk_checksum, crc32c};

@@ -11,6 +11,7 @@ use std::num::NonZeroU64;
 
 mod changes;
 mod items;
+mod older;
 mod packed;
 
 pub(crate) use items::{ITEM_KINDS, ITEM_TABLES};
@@ -263,21 +264,28 @@ pub fn push_log_stripe(
     log_crcs: &[u32],
     members: impl ExactSizeIterator<Item = (LogMember, MemberFate)>,
 ) {
-    let (first_seq, log_block) = place;
-    assert_readable(check_log_stripe(first_seq));
+    assert_readable(check_log_stripe(place.0));
     let log_count = u8::try_from(log_crcs.len()).expect("there are at most 255 log devices");
     let count = u16::try_from(members.len()).expect("a log stripe comes from one frame");
-    let [low, high] = split(first_seq.get());
-    words.extend([LOG_STRIPE << 24 | u32::from(log_count) << 16 | u32::from(count), low, high]);
-    words.push(log_block.get());
+    push_log_stripe_head(words, place, log_count, count);
     words.extend_from_slice(log_crcs);
     words.reserve(members.len() * MEMBER_WORDS);
     for (member, fate) in members {
         assert_readable(check_member(&member));
-        let [low, high] = split(member.lcn.get());
-        let high = high | u32::from(fate.code()) << FATE_SHIFT;
-        words.extend([low, high, member.chunk.get(), member.crc]);
+        push_member(words, member, fate);
     }
+}
+
+/// The words of a log stripe before its checksums, which the members follow.
+fn push_log_stripe_head(words: &mut Vec<u32>, (seq, block): (Seq, ChunkIndex), log_count: u8, members: u16) {
+    let [low, high] = split(seq.get());
+    words.extend([LOG_STRIPE << 24 | u32::from(log_count) << 16 | u32::from(members), low, high]);
+    words.push(block.get());
+}
+
+fn push_member(words: &mut Vec<u32>, member: LogMember, fate: MemberFate) {
+    let [low, high] = split(member.lcn.get());
+    words.extend([low, high | u32::from(fate.code()) << FATE_SHIFT, member.chunk.get(), member.crc]);
 }
 
 fn assert_readable(checked: Result<(), FormatError>) {

@@ -57,6 +57,12 @@ pub fn layout_tables() -> String {
             line(&mut text, format_args!("| {word} | {meaning} |"));
         }
     }
+    for (title, rows) in record::SHORT_TABLES {
+        section(&mut text, title, None, "| bytes | meaning |\n|---|---|\n");
+        for (bytes, meaning) in *rows {
+            line(&mut text, format_args!("| {bytes} | {meaning} |"));
+        }
+    }
     for table in CODES {
         section(&mut text, table.title, None, "| byte | meaning |\n|---:|---|\n");
         for (code, name) in table.rows {

@@ -28,8 +28,8 @@ const UNREADABLE: u8 = 0xff;
 /// Blocks of each log device that are read at once.
 const LOG_BLOCKS: u32 = 2048;
 /// Log stripes that one frame describes at most, so the log chunks between two frames.
-const FRAME_STRIPES_MAX: u32 = 256;
-const _: () = assert!(FRAME_RECORD_BYTES / 18 <= 256, "the shortest form of one has 18 bytes");
+const FRAME_STRIPES_MAX: u32 = 512;
+const _: () = assert!(FRAME_RECORD_BYTES / 8 <= 512, "the shortest form of one has 8 bytes");
 
 /// What the journal holds behind a checkpoint.
 pub(super) struct Found {

@@ -23,7 +23,7 @@ fn full() -> CheckpointHeader {
         config_seq: 13,
         beside: None,
         behind: 0,
-        is_packed: false,
+        packed: 0,
     }
 }
 

@@ -110,11 +110,12 @@ fn one_of_each() -> RecordBuf {
     records
 }
 
-/// Log stripes of one chunk take 30 bytes with two log devices, and 18 where one went before in the frame.
+/// Log stripes of one chunk take 30 bytes with two log devices, and 8 where one went before in the frame that
+/// is next to it.
 #[test]
 fn a_copied_chunk_is_short_behind_a_log_stripe_of_its_frame() {
     let (mut records, mut builder) = (RecordBuf::default(), FrameBuilder::new());
-    (0..224).for_each(|lcn| {
+    (0..600).for_each(|lcn| {
         let member = LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(1), crc: 6 };
         log_stripe(&mut records, &[6, 6], &[member]);
     });
@@ -122,43 +123,105 @@ fn a_copied_chunk_is_short_behind_a_log_stripe_of_its_frame() {
     let pushed = (0..)
         .zip(records.iter())
         .take_while(|&(at, record)| builder.try_push(Seq::new(100 + at), record, bond(at)));
-    assert_eq!((pushed.count(), builder.room()), (222, FRAME_RECORD_BYTES - 30 - 221 * 18));
+    let count = (FRAME_RECORD_BYTES - 30) / 8 + 1;
+    assert_eq!((pushed.count(), builder.room()), (count, (FRAME_RECORD_BYTES - 30) % 8));
     let mut block = vec![0xaa; META_BYTES];
     builder.seal_into(&stamp(), &mut block);
     let frame = decode_frame(&block, &expect()).unwrap();
-    assert!(frame.records.iter().eq(records.iter().take(222)));
-    assert_eq!(frame.bonds, (0..222).map(bond).collect::<Vec<_>>());
-    // With more copies than a short form may speak of it is as long as ever.
-    log_stripe(&mut records, &[6; 16], &[LogMember { lcn: Lcn::new(0), chunk: ChunkIndex::new(1), crc: 6 }]);
-    builder.clear();
-    assert!(builder.try_push(Seq::new(400), records.get(0), Bond::None));
-    assert!(builder.try_push(Seq::new(401), records.get(224), Bond::None));
-    assert_eq!(builder.room(), FRAME_RECORD_BYTES - 30 - (8 + 16 * 4 + 14));
+    assert!(frame.records.iter().eq(records.iter().take(count)));
+    assert_eq!(frame.bonds, (0..count as u64).map(bond).collect::<Vec<_>>());
     // The next frame begins anew.
     builder.clear();
     assert!(builder.try_push(Seq::new(400), records.get(0), Bond::None));
     assert_eq!(builder.room(), FRAME_RECORD_BYTES - 30);
 }
 
-#[test]
-fn a_copied_chunk_without_a_log_stripe_before_it_is_refused() {
+/// The bytes that a record takes behind another in its frame.
+fn bytes_behind(first: impl Fn(&mut RecordBuf), second: impl Fn(&mut RecordBuf)) -> usize {
     let mut records = RecordBuf::default();
+    first(&mut records);
+    second(&mut records);
+    let mut builder = FrameBuilder::new();
+    assert!(builder.try_push(Seq::new(1), records.get(0), Bond::None));
+    let room = builder.room();
+    assert!(builder.try_push(Seq::new(2), records.get(1), Bond::None));
+    assert_eq!(decode_frame(&sealed(&records), &expect()).unwrap().records, records);
+    room - builder.room()
+}
+
+/// Behind a record of its kind with the same counts one is short, if that is shorter.
+#[test]
+fn records_are_short_behind_one_of_their_kind_and_counts() {
+    let member = |lcn, chunk| LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(chunk), crc: 6 };
+    let (one, two) = ([member(1000, 500)], [member(1000, 500), member(1001, 600)]);
+    let log = |crcs: &'static [u32], members: &[LogMember]| {
+        let members = members.to_vec();
+        move |records: &mut RecordBuf| log_stripe(records, crcs, &members)
+    };
+    assert_eq!(bytes_behind(log(&[6, 6], &one), log(&[6, 6], &one)), 2 + 6);
+    assert_eq!(bytes_behind(log(&[6, 6], &one), log(&[6, 7], &one)), 3 + 8 + 6);
+    assert_eq!(bytes_behind(log(&[6, 6], &one), log(&[6, 6], &two)), 3 + 8 + 6 + 7);
+    assert_eq!(bytes_behind(log(&[6, 6], &two), log(&[6, 6], &one)), 2 + 7);
+    assert_eq!(bytes_behind(log(&[6, 6], &one), log(&[6], &one)), 8 + 4 + 14);
+    assert_eq!(bytes_behind(log(&[6; 15], &one), log(&[6; 15], &one)), 2 + 6);
+    assert_eq!(bytes_behind(log(&[6; 16], &one), log(&[6; 16], &one)), 3 + 16 * 4 + 6);
+    assert_eq!(bytes_behind(|records| commit(records, 6, 2), |records| commit(records, 6, 2)), 2 + 6 + 2 * 5);
+    assert_eq!(bytes_behind(|records| commit(records, 6, 2), |records| commit(records, 5, 2)), 9 + 20 + 16);
+    assert_eq!(bytes_behind(|records| full_stripe(records, 8), |records| full_stripe(records, 8)), 2 + 8 * 5);
+    assert_eq!(bytes_behind(|records| full_stripe(records, 8), |records| full_stripe(records, 9)), 8 + 72);
+    assert_eq!(bytes_behind(|records| commit(records, 6, 2), |records| full_stripe(records, 8)), 8 + 64);
+    // Steps as far as they go take more than the numbers do.
+    let far = [member((1 << 48) - 1, u32::MAX), member(0, 0), member((1 << 48) - 1, u32::MAX)];
+    assert_eq!(bytes_behind(log(&[6, 6], &one), log(&[6, 6], &far)), 8 + 8 + 3 * 14);
+}
+
+#[test]
+fn a_short_record_without_one_of_its_kind_before_it_is_refused() {
+    for (code, rest) in [(9, 17), (10, 7), (11, 40), (12, 40)] {
+        let mut block = sealed(&RecordBuf::default());
+        block[RECORDS_OFFSET] = code;
+        fields::RECORD_COUNT.put_u16(&mut block, 1);
+        fields::RECORD_BYTES.put_u16(&mut block, 1 + rest);
+        KIND.finish(&mut block);
+        let error = decode_frame(&block, &expect()).unwrap_err().to_string();
+        let expected = match code {
+            9 => "blocks behind the log stripe before a copied chunk",
+            _ => "records of its kind before a short one",
+        };
+        assert!(error.starts_with(expected), "{code}: {error}");
+    }
+}
+
+/// Numbers that no record may have are refused by name, wherever steps lead.
+#[test]
+fn a_short_record_that_leads_too_far_is_refused() {
     let member = LogMember { lcn: Lcn::new(1), chunk: ChunkIndex::new(1), crc: 6 };
-    (0..2).for_each(|_| log_stripe(&mut records, &[6, 6], &[member]));
-    let mut block = sealed(&records);
-    let mut hostile = block.clone();
-    hostile[RECORDS_OFFSET + 31] = 16;
-    KIND.finish(&mut hostile);
-    let error = decode_frame(&hostile, &expect()).unwrap_err().to_string();
-    assert!(error.starts_with("log devices of a copied chunk"), "{error}");
-    // The first record, of 30 bytes, is not there.
-    block.copy_within(RECORDS_OFFSET + 30..RECORDS_OFFSET + 48, RECORDS_OFFSET);
-    block[RECORDS_OFFSET + 18..RECORDS_OFFSET + 48].fill(0);
-    fields::RECORD_COUNT.put_u16(&mut block, 1);
-    fields::RECORD_BYTES.put_u16(&mut block, 18);
-    KIND.finish(&mut block);
-    let error = decode_frame(&block, &expect()).unwrap_err().to_string();
-    assert!(error.starts_with("blocks behind the log stripe before a copied chunk"), "{error}");
+    let error = |first: &dyn Fn(&mut RecordBuf), short: &[u8]| {
+        let mut records = RecordBuf::default();
+        first(&mut records);
+        let (mut block, long) = (sealed(&records), records.get(0).bytes().len());
+        block[RECORDS_OFFSET + long..][..short.len()].copy_from_slice(short);
+        fields::RECORD_COUNT.put_u16(&mut block, 2);
+        fields::RECORD_BYTES.put_u16(&mut block, u16::try_from(long + short.len()).unwrap());
+        KIND.finish(&mut block);
+        decode_frame(&block, &expect()).map(drop).unwrap_err().to_string()
+    };
+    let log = |records: &mut RecordBuf| log_stripe(records, &[6, 6], &[member]);
+    let many = |records: &mut RecordBuf| log_stripe(records, &[6; 16], &[member]);
+    let block = "blocks that a short log stripe is behind the one before";
+    let cases: [(&dyn Fn(&mut RecordBuf), &[u8], &str); 8] = [
+        (&log, &[10, 0xff, 0xff, 0xff, 0xff, 0x3f], block),
+        (&log, &[10, 1, 3, 0], "logical chunk of a short log stripe"),
+        (&log, &[10, 1, 0, 3], "chunk of a short log stripe"),
+        (&log, &[10, 1, 0, 0, 1, 2], "bytes left for a short form"),
+        (&log, &[10, 0, 0x80, 0x20], "members of a short log stripe"),
+        (&many, &[10, 1, 0, 0], "log devices of a short log stripe of one chunk"),
+        (&|records| commit(records, 1, 1), &[11, 3], "data stripe of a short record"),
+        (&|records| full_stripe(records, 2), &[12, 0, 7], "chunk of a short full stripe"),
+    ];
+    for (first, short, expected) in cases {
+        assert!(error(first, short).starts_with(expected), "{short:?}: {}", error(first, short));
+    }
 }
 
 fn sealed(records: &RecordBuf) -> Vec<u8> {
@@ -176,9 +239,9 @@ fn records_of_every_kind_round_trip() {
     let frame = decode_frame(&sealed(&one_of_each()), &expect()).unwrap();
     assert_eq!(frame.records, one_of_each());
     let names: Vec<_> = frame.records.iter().map(RecordRef::name).collect();
-    let (&(_, short), kinds) = crate::record::RECORD_KINDS.rows.split_last().unwrap();
+    let (kinds, short) = crate::record::RECORD_KINDS.rows.split_last_chunk::<4>().unwrap();
     assert_eq!(names, kinds.iter().map(|row| row.1).collect::<Vec<_>>());
-    assert_eq!(short, "copied chunk", "the short form, of which what is read is a log stripe");
+    assert_eq!(short[0].1, "copied chunk", "short forms, of which others are read");
     assert_eq!((frame.first_seq, frame.flushed_through), (Seq::new(100), Seq::new(99)));
     assert_eq!((frame.epoch, frame.dev, frame.block), (Epoch::new(3), DevIndex::new(5), 17));
 }

@@ -17,6 +17,8 @@ pub(crate) const ITEM_KINDS: CodeTable = CodeTable {
         (10, "fates of a log stripe"),
         (11, "copied chunks"),
         (12, "updated columns of stripes"),
+        (13, "log stripes as bytes"),
+        (14, "updated columns as bytes"),
     ],
 };
 
@@ -126,7 +128,7 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "list item: copied chunks (packed log stripes)",
+        "list item: copied chunks (packed log stripes of before)",
         &[
             ("0", "11 << 24, plus the number of log devices << 16, plus the number of entries"),
             ("1, 2", "sequence number of the first one's record, low word first"),
@@ -140,7 +142,7 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
-        "list item: updated columns of stripes (packed dirty stripes)",
+        "list item: updated columns of stripes (packed dirty stripes of before)",
         &[
             ("0", "12 << 24, plus the number of columns, at most 16, << 16, plus the number of entries"),
             (
@@ -148,6 +150,40 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
                 "entries: data stripe, its lowest 32 bits; a bit for each column that is not the same as \
                  current, plus the stripe's highest 16 bits << 16; two words for each of those columns: \
                  0 = a column of zeros, else the chunk; its checksum",
+            ),
+        ],
+    ),
+    (
+        "list item: log stripes as bytes (packed)",
+        &[
+            ("0", "13 << 24, plus the number of log devices << 16, plus the number of entries"),
+            ("1", "words that the items take unpacked, at most four for each byte"),
+            ("2", "bytes"),
+            ("3, 4", "sequence number of the first one's record, low word first"),
+            (
+                "5 ...",
+                "bytes of the entries, four a word, the first in the lowest bits; then zeros. An entry: \
+                 number, four times how far its record is behind that of the entry before, plus 1 if it has \
+                 one member, the newest version, of which each of at most 15 log chunks is a copy, plus 2 if \
+                 its log chunk is as far behind that of the entry before; if not, step to that; unless it is \
+                 copied, number of members and the checksum of the log chunk on each log device; of each \
+                 member: step of the logical chunk number, unless it is copied four times that plus the \
+                 fate; step of the chunk index; checksum",
+            ),
+        ],
+    ),
+    (
+        "list item: updated columns as bytes (packed dirty stripes)",
+        &[
+            ("0", "14 << 24, plus the number of columns, at most 32, << 16, plus the number of entries"),
+            ("1", "words that the items take unpacked, at most four for each byte"),
+            ("2", "bytes"),
+            (
+                "3 ...",
+                "bytes of the entries, four a word, the first in the lowest bits; then zeros. An entry: step \
+                 of the data stripe; number, a bit for each column that is not the same as current; of each \
+                 of those: step of the chunk, of the first from the chunk before plus the step of the \
+                 stripe, 0 = a column of zeros; checksum",
             ),
         ],
     ),

@@ -1,188 +1,213 @@
 //! The packed form of a list or of changes of it, which is what checkpoints hold: runs of the two items of
-//! which there are many say once what is the same in all of them. Who unpacks it gets what was packed.
+//! which there are many, as bytes, whose numbers are steps from those of the entry before. Who unpacks it
+//! gets what was packed.
 //!
-//! - A run of *copied chunks* is one of log stripes of one chunk each, in the order of the log, whose log
-//!   chunks have the checksum of that chunk, being copies of it. It is the newest version: else they were
-//!   not needed.
+//! - A run of *log stripes* has them in the order of their records.
 //! - A run of *updated columns* is one of dirty stripes with so many columns.
 
+use super::older::{COPIED_CHUNKS, UPDATED_STRIPES};
 use super::{
-    Change, ItemRef, Reader, UPDATED_COLUMNS, check_log_stripe, check_stripe, join, log_stripe_words,
-    push_log_stripe, split,
+    Change, ItemRef, Members, Reader, UPDATED_COLUMNS, Versions, check_log_stripe, join,
+    push_log_stripe_head, push_member, split,
 };
 use crate::names::MemberFate;
 use crate::record::COPIES_MAX;
-use crate::{FormatError, LogMember};
+use crate::short::{ShortReader, ShortWriter, after, step};
+use crate::{FormatError, LCN_LIMIT, LogMember};
 use block::planted::{Planted, planted};
-use block::{ChunkIndex, Lcn, Seq, StripeId};
-use std::ops::Range;
+use block::{ChunkIndex, Lcn, Seq};
 
-pub(super) const COPIED_CHUNKS: u32 = 11;
-pub(super) const UPDATED_STRIPES: u32 = 12;
+pub(super) const LOG_STRIPES: u32 = 13;
+pub(super) const UPDATED: u32 = 14;
 
-/// Words of the head of a run, and those of one of its entries: of updated columns, two more for each.
-const COPIED_HEAD_WORDS: usize = 4;
-const COPIED_WORDS: usize = 4;
-const UPDATED_WORDS: usize = 2;
-/// The columns of an entry are the bits of half a word.
-const COLUMNS_MAX: u16 = 16;
-/// Bits of the first word of a copied chunk: how far its record and its log chunk are behind those of the
-/// entry before, and the highest bits of its logical chunk number.
-const STEP_BITS: u32 = 12;
-const LCN_HIGH_BITS: u32 = 8;
-const ENTRIES_MAX: u32 = 0xffff;
+/// Words of the head of a run, before its bytes: what it is, the words that it stands for, how many bytes;
+/// of log stripes also the number of the first record.
+const HEAD_WORDS: usize = 3;
+const SEQ_WORDS: usize = 2;
+/// Bytes of a run at most.
+const RUN_BYTES: usize = 1 << 15;
+/// A byte of a run stands for so many words at most: a log stripe that is copied to 15 log devices has at
+/// least 7.
+const WORDS_PER_BYTE: usize = 4;
+/// The columns of an entry are the bits of a word.
+const COLUMNS_MAX: u16 = 32;
+const FATE_BITS: u32 = 2;
+
+/// How an entry of log stripes begins: twice twice how far its record is behind that of the entry before,
+/// plus these.
+const IS_COPIED: u64 = 1;
+const IS_IN_STEP: u64 = 2;
+const FLAG_BITS: u32 = 2;
+
+/// What a run says once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RunKind {
+    LogStripes { log_count: u8 },
+    Updated { columns: u8 },
+}
+
+impl RunKind {
+    fn head_words(self) -> usize {
+        match self {
+            Self::LogStripes { .. } => HEAD_WORDS + SEQ_WORDS,
+            Self::Updated { .. } => HEAD_WORDS,
+        }
+    }
+
+    fn first_word(self, entries: u16) -> u32 {
+        let (kind, of_all) = match self {
+            Self::LogStripes { log_count } => (LOG_STRIPES, log_count),
+            Self::Updated { columns } => (UPDATED, columns),
+        };
+        kind << 24 | u32::from(of_all) << 16 | u32::from(entries)
+    }
+}
 
 /// An item that runs may have.
-#[derive(Clone, Copy)]
-struct CopiedChunk {
-    seq: u64,
-    block: u32,
-    log_count: usize,
-    member: LogMember,
+enum Entry<'a> {
+    LogStripe { seq: u64, block: u32, crcs: &'a [u32], members: Members<'a> },
+    Updated { stripe: u64, bits: u32, committed: Versions<'a> },
 }
 
-enum Entry {
-    Copied(CopiedChunk),
-    Updated {
-        stripe: u64,
-        columns: u16,
-        bits: u32,
-        /// Its versions, among the words of the list.
-        versions: Range<usize>,
-    },
-}
-
-/// A run that is being written: its head, and what the next entry is beside.
-#[derive(Clone, Copy)]
-enum Run {
-    Copied { head: usize, last: CopiedChunk },
-    Updated { head: usize, columns: u16 },
-}
-
-impl Entry {
-    /// The item at the front of `words`, which lie at `at`, if runs may have it, and its length.
-    fn at(words: &[u32], at: usize) -> (Option<Self>, usize) {
-        let mut reader = Reader { words: &words[at..] };
-        let change = reader.change().expect("what is packed was encoded here");
-        let end = words.len() - reader.words.len();
-        let entry = match change {
+impl<'a> Entry<'a> {
+    /// The item at the front of `reader`, if runs may have it.
+    fn next(reader: &mut Reader<'a>) -> Option<(RunKind, Self)> {
+        match reader.change().expect("what is packed was encoded here") {
             Change::Item(ItemRef::LogStripe { first_seq, log_block, log_crcs, members }, _) => {
-                let only = members.iter().next().filter(|_| members.iter().len() == 1);
-                let may_be = only.filter(|&(member, fate)| {
-                    fate == MemberFate::Newest
-                        && (1..=COPIES_MAX).contains(&log_crcs.len())
-                        && log_crcs.iter().all(|&crc| crc == member.crc)
-                        && member.lcn.get() >> (32 + LCN_HIGH_BITS) == 0
-                });
-                may_be.map(|(member, _)| {
-                    let (seq, block, log_count) = (first_seq.get(), log_block.get(), log_crcs.len());
-                    Self::Copied(CopiedChunk { seq, block, log_count, member })
-                })
+                let log_count = u8::try_from(log_crcs.len()).ok()?;
+                let (seq, block) = (first_seq.get(), log_block.get());
+                Some((
+                    RunKind::LogStripes { log_count },
+                    Self::LogStripe { seq, block, crcs: log_crcs, members },
+                ))
             }
-            Change::Item(ItemRef::DirtyStripe { stripe, committed }, _) => match committed.bits {
-                Some(&[bits]) if (1..=COLUMNS_MAX).contains(&committed.columns) => {
-                    let (columns, versions) = (committed.columns, end - committed.words.len()..end);
-                    Some(Self::Updated { stripe: stripe.get(), columns, bits, versions })
-                }
-                Some(_) | None => None,
-            },
+            Change::Item(ItemRef::DirtyStripe { stripe, committed }, _) => {
+                let columns = u8::try_from(committed.columns).ok()?;
+                let &[bits] = committed.bits? else { return None };
+                Some((RunKind::Updated { columns }, Self::Updated { stripe: stripe.get(), bits, committed }))
+            }
             Change::Item(..)
             | Change::CleanStripes(_)
             | Change::EndedLogStripes(_)
             | Change::Fates { .. } => None,
-        };
-        (entry, end - at)
-    }
-}
-
-impl CopiedChunk {
-    /// How far its record and its log chunk are behind those of the entry before, if it may follow that.
-    fn steps(&self, last: &Self) -> Option<[u32; 2]> {
-        let seqs = u32::try_from(self.seq.checked_sub(last.seq)?).ok()?;
-        let steps = [seqs, self.block.checked_sub(last.block)?];
-        let fit = steps.iter().all(|step| step >> STEP_BITS == 0) && self.log_count == last.log_count;
-        fit.then_some(steps)
-    }
-
-    fn words(&self, [seqs, blocks]: [u32; 2]) -> [u32; COPIED_WORDS] {
-        let [low, high] = split(self.member.lcn.get());
-        let first = seqs | blocks << STEP_BITS | high << (2 * STEP_BITS);
-        [first, low, self.member.chunk.get(), self.member.crc]
-    }
-}
-
-/// The words of a list, or of changes of it, become their packed form, which is not longer.
-pub fn pack_list(words: &mut Vec<u32>) {
-    let (mut run, mut at, mut out) = (None, 0, 0);
-    while at < words.len() {
-        let (entry, len) = Entry::at(words, at);
-        (run, out) = match entry {
-            Some(Entry::Copied(entry)) => pack_copied(words, out, run, entry),
-            Some(Entry::Updated { stripe, columns, bits, versions }) => {
-                pack_updated(words, out, run, (stripe, columns, bits, versions))
-            }
-            None => {
-                words.copy_within(at..at + len, out);
-                (None, out + len)
-            }
-        };
-        at += len;
-    }
-    words.truncate(out);
-}
-
-/// Counts one more entry of a run, if there can be.
-fn count(words: &mut [u32], head: usize) -> bool {
-    let has_room = words[head] & ENTRIES_MAX < ENTRIES_MAX;
-    words[head] += u32::from(has_room);
-    has_room
-}
-
-/// Writes an entry at `out`, behind the run there or as the first of one; what is behind it.
-fn pack_copied(
-    words: &mut [u32],
-    mut out: usize,
-    run: Option<Run>,
-    entry: CopiedChunk,
-) -> (Option<Run>, usize) {
-    let (head, steps) = match run {
-        Some(Run::Copied { head, last }) => (head, entry.steps(&last).filter(|_| count(words, head))),
-        Some(Run::Updated { .. }) | None => (out, None),
-    };
-    let (head, steps) = if let Some(steps) = steps {
-        (head, steps)
-    } else {
-        let [low, high] = split(entry.seq);
-        let log_count = u32::try_from(entry.log_count).expect("at most 15");
-        let first = COPIED_CHUNKS << 24 | log_count << 16 | 1;
-        words[out..out + COPIED_HEAD_WORDS].copy_from_slice(&[first, low, high, entry.block]);
-        out += COPIED_HEAD_WORDS;
-        (out - COPIED_HEAD_WORDS, [0; 2])
-    };
-    words[out..out + COPIED_WORDS].copy_from_slice(&entry.words(steps));
-    (Some(Run::Copied { head, last: entry }), out + COPIED_WORDS)
-}
-
-/// The same of updated columns.
-fn pack_updated(
-    words: &mut [u32],
-    mut out: usize,
-    run: Option<Run>,
-    (stripe, columns, bits, versions): (u64, u16, u32, Range<usize>),
-) -> (Option<Run>, usize) {
-    let head = match run {
-        Some(Run::Updated { head, columns: of_run }) if of_run == columns && count(words, head) => head,
-        Some(_) | None => {
-            words[out] = UPDATED_STRIPES << 24 | u32::from(columns) << 16 | 1;
-            out += 1;
-            out - 1
         }
-    };
-    let [low, high] = split(stripe);
-    words[out..out + UPDATED_WORDS].copy_from_slice(&[low, high << 16 | bits]);
-    let (start, len) = (out + UPDATED_WORDS, versions.len());
-    words.copy_within(versions, start);
-    (Some(Run::Updated { head, columns }), start + len)
+    }
+}
+
+/// What the steps of a run go on from.
+#[derive(Clone, Copy, Default)]
+struct Steps {
+    seq: u64,
+    block: u64,
+    lcn: u64,
+    chunk: u64,
+    stripe: u64,
+}
+
+impl Steps {
+    fn write(&mut self, entry: &Entry<'_>, out: &mut ShortWriter<'_>) -> Option<()> {
+        match *entry {
+            Entry::LogStripe { seq, block, crcs, members } => {
+                self.log_stripe((seq, block), crcs, members, out)
+            }
+            Entry::Updated { stripe, bits, committed } => {
+                let stretch = stripe.wrapping_sub(self.stripe);
+                out.step(&mut self.stripe, stripe);
+                out.number(bits.into());
+                // Stripes that were written one after the other have their chunks so, too.
+                self.chunk = self.chunk.wrapping_add(stretch);
+                for version in committed.words.chunks_exact(super::COLUMN_WORDS) {
+                    out.step(&mut self.chunk, version[0].into());
+                    out.crc(version[1]);
+                }
+                Some(())
+            }
+        }
+    }
+
+    /// `None` if it is before the one before.
+    fn log_stripe(
+        &mut self,
+        (seq, block): (u64, u32),
+        crcs: &[u32],
+        members: Members<'_>,
+        out: &mut ShortWriter<'_>,
+    ) -> Option<()> {
+        let seqs = seq.checked_sub(self.seq).filter(|seqs| seqs >> (64 - FLAG_BITS) == 0)?;
+        let is_in_step = u64::from(block) == self.block.wrapping_add(seqs);
+        let mut only = members.iter();
+        let is_copied = (1..=COPIES_MAX).contains(&crcs.len())
+            && only.len() == 1
+            && only.all(|(member, fate)| {
+                fate == MemberFate::Newest && crcs.iter().all(|&crc| crc == member.crc)
+            });
+        let flags = if is_copied { IS_COPIED } else { 0 } | if is_in_step { IS_IN_STEP } else { 0 };
+        out.number(seqs << FLAG_BITS | flags);
+        if !is_in_step {
+            out.number(step(self.block, block.into()));
+        }
+        (self.seq, self.block) = (seq, block.into());
+        if !is_copied {
+            out.number(members.iter().len() as u64);
+            crcs.iter().for_each(|&crc| out.crc(crc));
+        }
+        for (LogMember { lcn, chunk, crc }, fate) in members.iter() {
+            let lcn_step = step(self.lcn, lcn.get());
+            out.number(if is_copied { lcn_step } else { lcn_step << FATE_BITS | u64::from(fate.code()) });
+            self.lcn = lcn.get();
+            out.step(&mut self.chunk, chunk.get().into());
+            out.crc(crc);
+        }
+        Some(())
+    }
+}
+
+/// Appends the packed form of the words of a list, or of changes of it, which is not longer.
+pub fn pack_list(words: &[u32], out: &mut Vec<u32>) {
+    let (mut reader, mut bytes) = (Reader { words }, vec![0; RUN_BYTES]);
+    while !reader.words.is_empty() {
+        pack_run(&mut reader, &mut bytes, out);
+    }
+}
+
+/// Packs as many items as one run has, or one that none has.
+fn pack_run(reader: &mut Reader<'_>, bytes: &mut [u8], out: &mut Vec<u32>) {
+    let words = reader.words;
+    let (mut run, mut first, mut entries, mut used) = (None, 0, 0u16, 0);
+    let mut steps = Steps::default();
+    while !reader.words.is_empty() && entries < u16::MAX {
+        let (before, mut next) = (reader.words, steps);
+        let written = Entry::next(reader).and_then(|(kind, entry)| {
+            if *run.get_or_insert(kind) != kind {
+                return None;
+            }
+            if let (0, Entry::LogStripe { seq, .. }) = (entries, &entry) {
+                (first, next.seq) = (*seq, *seq);
+            }
+            let mut writer = ShortWriter::new(&mut bytes[used..]);
+            next.write(&entry, &mut writer)?;
+            writer.finish()
+        });
+        let Some(written) = written else {
+            if entries > 0 {
+                reader.words = before;
+            }
+            break;
+        };
+        (used, entries, steps) = (used + written, entries + 1, next);
+    }
+    let taken = &words[..words.len() - reader.words.len()];
+    let is_shorter = |run: &RunKind| entries > 0 && run.head_words() + used.div_ceil(4) < taken.len();
+    let packed = run.filter(is_shorter);
+    let Some(kind) = packed else { return out.extend_from_slice(taken) };
+    let stored = |count: usize| u32::try_from(count).expect("a run is short");
+    out.extend([kind.first_word(entries), stored(taken.len()), stored(used)]);
+    if let RunKind::LogStripes { .. } = kind {
+        out.extend(split(first));
+    }
+    bytes[used..used.next_multiple_of(4)].fill(0);
+    let groups = bytes[..used.next_multiple_of(4)].as_chunks().0;
+    out.extend(groups.iter().map(|&group| u32::from_le_bytes(group)));
 }
 
 /// The words of a list, or of changes of it, from their packed form.
@@ -198,9 +223,10 @@ pub fn unpack_list(words: &[u32]) -> Result<Vec<u32>, FormatError> {
             expected,
         });
     }
-    let mut reader = Reader { words };
+    let (mut reader, mut bytes) = (Reader { words }, Vec::new());
     while let Some(&first) = reader.words.first() {
         match first >> 24 {
+            LOG_STRIPES | UPDATED => reader.run()?.unpack(&mut bytes, &mut out)?,
             COPIED_CHUNKS => reader.unpack_copied(&mut out)?,
             UPDATED_STRIPES => reader.unpack_updated(&mut out)?,
             _ => {
@@ -217,96 +243,180 @@ pub fn unpack_list(words: &[u32]) -> Result<Vec<u32>, FormatError> {
 fn unpacked_words(words: &[u32]) -> Result<usize, FormatError> {
     let (mut reader, mut count) = (Reader { words }, 0);
     while let Some(&first) = reader.words.first() {
-        let [low, high, log_count, kind] = first.to_le_bytes();
-        let entries = usize::from(u16::from_le_bytes([low, high]));
-        let before = reader.words.len();
-        match kind.into() {
-            COPIED_CHUNKS => {
-                reader.take(COPIED_HEAD_WORDS + entries * COPIED_WORDS)?;
-                let words = log_stripe_words(1, log_count.into());
-                count += entries * usize::try_from(words).unwrap_or(usize::MAX);
-            }
-            UPDATED_STRIPES => {
-                reader.take_u32()?;
-                (0..entries).try_for_each(|_| reader.take_updated().map(drop))?;
-                // Without the head, and two words more for each.
-                count += before - reader.words.len() - 1 + entries * 2;
-            }
+        count += match first >> 24 {
+            LOG_STRIPES | UPDATED => reader.run()?.unpacked,
+            COPIED_CHUNKS | UPDATED_STRIPES => reader.unpacked_older(first)?,
             _ => {
+                let before = reader.words.len();
                 reader.change()?;
-                count += before - reader.words.len();
+                before - reader.words.len()
             }
-        }
+        };
     }
     Ok(count)
 }
 
+/// A run of foreign bytes.
+struct Run<'a> {
+    kind: RunKind,
+    entries: u16,
+    /// Words that it stands for.
+    unpacked: usize,
+    /// Number of the first record of log stripes.
+    first: u64,
+    /// Its bytes, four a word, the last of which may have zeros behind them.
+    words: &'a [u32],
+    used: usize,
+}
+
 impl<'a> Reader<'a> {
-    /// An entry of updated columns: the stripe, a bit for each column, their versions.
-    fn take_updated(&mut self) -> Result<(u64, u32, &'a [u32]), FormatError> {
-        let [low, rest] = [self.take_u32()?, self.take_u32()?];
-        let bits = rest & 0xffff;
-        let updated = (0..COLUMNS_MAX).filter(|column| bits >> column & 1 == 1).count();
-        Ok((join(&[low, rest >> 16]), bits, self.take(updated * super::COLUMN_WORDS)?))
+    fn run(&mut self) -> Result<Run<'a>, FormatError> {
+        let head = self.take(HEAD_WORDS)?;
+        let [low, high, of_all, kind] = head[0].to_le_bytes();
+        let kind = match u32::from(kind) {
+            LOG_STRIPES => RunKind::LogStripes { log_count: of_all },
+            _ => RunKind::Updated { columns: of_all },
+        };
+        let first = match kind {
+            RunKind::LogStripes { .. } => join(self.take(SEQ_WORDS)?),
+            RunKind::Updated { .. } => 0,
+        };
+        let [unpacked, used] = [head[1], head[2]].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        let words = self.take(used.div_ceil(4))?;
+        let (what, found) = ("words that a run of a checkpoint list stands for", head[1]);
+        check(unpacked <= used * WORDS_PER_BYTE, what, found, "at most four for each byte")?;
+        Ok(Run { kind, entries: u16::from_le_bytes([low, high]), unpacked, first, words, used })
+    }
+}
+
+impl Run<'_> {
+    /// Adds the items that it stands for; `bytes` is room.
+    fn unpack(&self, bytes: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), FormatError> {
+        bytes.clear();
+        bytes.extend(self.words.iter().flat_map(|word| word.to_le_bytes()));
+        let (used, spare) = bytes.split_at(self.used);
+        let (mut reader, before) = (ShortReader::new(used), out.len());
+        let mut steps = Steps { seq: self.first, ..Steps::default() };
+        check_log_stripe(Seq::new(self.first))?;
+        for _ in 0..self.entries {
+            match self.kind {
+                RunKind::LogStripes { log_count } => {
+                    steps.take_log_stripe(log_count, &mut reader, out)?;
+                }
+                RunKind::Updated { columns } => steps.take_updated(columns, &mut reader, out)?,
+            }
+            // No more than was announced, whatever the bytes say.
+            let stands_for = u32::try_from(out.len() - before).unwrap_or(u32::MAX);
+            let what = "words that a run of a checkpoint list stands for";
+            check(out.len() - before <= self.unpacked, what, stands_for, "as many as its head announces")?;
+        }
+        let is_all = out.len() - before == self.unpacked
+            && reader.rest().is_empty()
+            && spare.iter().all(|&byte| byte == 0);
+        let what = "bytes behind the entries of a run of a checkpoint list";
+        let left = u32::try_from(reader.rest().len()).unwrap_or(u32::MAX);
+        check(is_all, what, left, "none, and as many words as its head announces")
+    }
+}
+
+impl Steps {
+    fn take_log_stripe(
+        &mut self,
+        log_count: u8,
+        bytes: &mut ShortReader<'_>,
+        out: &mut Vec<u32>,
+    ) -> Result<(), FormatError> {
+        let first = bytes.number()?;
+        let seqs = first >> FLAG_BITS;
+        self.seq = self.seq.saturating_add(seqs);
+        check_log_stripe(Seq::new(self.seq))?;
+        let block = match first & IS_IN_STEP {
+            0 => after(self.block, bytes.number()?),
+            _ => self.block.wrapping_add(seqs),
+        };
+        let what = "log block of a log stripe in a run of a checkpoint list";
+        let place = u32::try_from(block);
+        check(place.is_ok(), what, u32::MAX, "one below 2^32")?;
+        if self.block == 0 || !planted(Planted::CopiedWhereFirstIs) {
+            self.block = block;
+        }
+        let place = (Seq::new(self.seq), ChunkIndex::new(u32::try_from(self.block).unwrap_or_default()));
+        if first & IS_COPIED == 0 {
+            return self.take_members(place, log_count, bytes, out);
+        }
+        let (what, found) = ("log devices of copied chunks in a checkpoint list", log_count.into());
+        check((1..=COPIES_MAX).contains(&log_count.into()), what, found, "1 to 15")?;
+        let lcn = bytes.step(LCN, &mut self.lcn, LCN_LIMIT)?;
+        let member = self.member(lcn, bytes)?;
+        push_log_stripe_head(out, place, log_count, 1);
+        out.extend((0..log_count).map(|_| member.crc));
+        push_member(out, member, MemberFate::Newest);
+        Ok(())
     }
 
-    fn unpack_copied(&mut self, out: &mut Vec<u32>) -> Result<(), FormatError> {
-        let head = self.take(COPIED_HEAD_WORDS)?;
-        let [low, high, log_count, _] = head[0].to_le_bytes();
-        let log_count = usize::from(log_count);
-        check(
-            (1..=COPIES_MAX).contains(&log_count),
-            "log devices of copied chunks in a checkpoint list",
-            head[0],
-            "1 to 15",
-        )?;
-        let (mut seq, mut block) = (join(&head[1..]), head[3]);
-        for words in
-            self.take(usize::from(u16::from_le_bytes([low, high])) * COPIED_WORDS)?.chunks_exact(COPIED_WORDS)
-        {
-            let steps = [words[0], words[0] >> STEP_BITS].map(|bits| bits & ((1 << STEP_BITS) - 1));
-            seq = seq.saturating_add(steps[0].into());
-            check_log_stripe(Seq::new(seq))?;
-            let next = block.checked_add(steps[1]);
-            check(
-                next.is_some(),
-                "log block of a copied chunk in a checkpoint list",
-                block,
-                "one below 2^32",
-            )?;
-            if !planted(Planted::CopiedWhereFirstIs) {
-                block = next.unwrap_or_default();
-            }
-            let lcn = Lcn::new(join(&[words[1], words[0] >> (2 * STEP_BITS)]));
-            let member = LogMember { lcn, chunk: ChunkIndex::new(words[2]), crc: words[3] };
-            let crcs = &[member.crc; COPIES_MAX][..log_count];
-            push_log_stripe(
-                out,
-                (Seq::new(seq), ChunkIndex::new(block)),
-                crcs,
-                [(member, MemberFate::Newest)].into_iter(),
-            );
+    /// The rest of a log stripe that is not copied.
+    fn take_members(
+        &mut self,
+        place: (Seq, ChunkIndex),
+        log_count: u8,
+        bytes: &mut ShortReader<'_>,
+        out: &mut Vec<u32>,
+    ) -> Result<(), FormatError> {
+        let count = bytes.number_below("members of a log stripe in a checkpoint list", MEMBERS_LIMIT)?;
+        push_log_stripe_head(out, place, log_count, u16::try_from(count).unwrap_or_default());
+        for _ in 0..log_count {
+            out.push(bytes.crc()?);
+        }
+        for _ in 0..count {
+            let number = bytes.number()?;
+            let [low, ..] = number.to_le_bytes();
+            let fate = MemberFate::from_code(low & ((1 << FATE_BITS) - 1))?;
+            let lcn = after(self.lcn, number >> FATE_BITS);
+            check(lcn < LCN_LIMIT, LCN, u32::MAX, "a number below 2^48")?;
+            self.lcn = lcn;
+            push_member(out, self.member(lcn, bytes)?, fate);
         }
         Ok(())
     }
 
-    fn unpack_updated(&mut self, out: &mut Vec<u32>) -> Result<(), FormatError> {
-        let first = self.take_u32()?;
-        let [low, high, columns, _] = first.to_le_bytes();
+    fn member(&mut self, lcn: u64, bytes: &mut ShortReader<'_>) -> Result<LogMember, FormatError> {
+        let chunk = bytes.place("chunk of a log stripe in a checkpoint list", &mut self.chunk)?;
+        Ok(LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(chunk), crc: bytes.crc()? })
+    }
+
+    fn take_updated(
+        &mut self,
+        columns: u8,
+        bytes: &mut ShortReader<'_>,
+        out: &mut Vec<u32>,
+    ) -> Result<(), FormatError> {
         let is_good = (1..=COLUMNS_MAX).contains(&columns.into());
-        check(is_good, "columns of updated stripes in a checkpoint list", first, "1 to 16")?;
-        for _ in 0..u16::from_le_bytes([low, high]) {
-            let (stripe, bits, versions) = self.take_updated()?;
-            check_stripe(StripeId::new(stripe))?;
-            let [low, high] = split(stripe);
-            out.extend([UPDATED_COLUMNS << 24 | 1 << 16 | u32::from(columns), low, high, bits]);
-            out.extend_from_slice(versions);
+        check(is_good, "columns of updated stripes in a checkpoint list", columns.into(), "1 to 32")?;
+        let before = self.stripe;
+        let stripe = bytes.step("stripe of a checkpoint list", &mut self.stripe, LCN_LIMIT)?;
+        let bits = bytes.number_below("bits of columns in a checkpoint list", 1 << COLUMNS_MAX)?;
+        let bits = u32::try_from(bits).unwrap_or_default();
+        let [low, high] = split(stripe);
+        out.extend([UPDATED_COLUMNS << 24 | 1 << 16 | u32::from(columns), low, high, bits]);
+        self.chunk = self.chunk.wrapping_add(stripe.wrapping_sub(before));
+        for _ in 0..bits.count_ones() {
+            let chunk = bytes.place("chunk of a column in a checkpoint list", &mut self.chunk)?;
+            out.extend([chunk, bytes.crc()?]);
         }
         Ok(())
     }
 }
 
-fn check(holds: bool, what: &'static str, found: u32, expected: &'static str) -> Result<(), FormatError> {
+/// A log stripe comes from one frame, which has fewer members.
+const MEMBERS_LIMIT: u64 = 1 << 16;
+const LCN: &str = "logical chunk of a checkpoint list";
+
+pub(super) fn check(
+    holds: bool,
+    what: &'static str,
+    found: u32,
+    expected: &'static str,
+) -> Result<(), FormatError> {
     if holds { Ok(()) } else { Err(FormatError::Malformed { what, found: found.into(), expected }) }
 }
 

@@ -181,6 +181,11 @@ impl<'a> Cursor<'a> {
         self.rest
     }
 
+    /// What comes before `rest` has been taken.
+    pub(super) fn go_on(&mut self, rest: &'a [u8]) {
+        self.rest = rest;
+    }
+
     /// Takes the head of a record.
     pub(super) fn head(&mut self, layout: &Layout) -> Result<&'a [u8], FormatError> {
         self.take(1, layout.size)

@@ -13,6 +13,7 @@
 
 mod buf;
 mod commit;
+mod copied;
 mod delta;
 mod elastic;
 mod full_stripe;
@@ -21,8 +22,8 @@ mod items;
 mod kind;
 mod log_stripe;
 mod open_stripe;
-mod packed;
 mod pieces;
+mod short;
 mod zero;
 
 pub use buf::{CrcOffset, CrcOffsets, PieceOffset, RecordBuf};
@@ -36,7 +37,7 @@ pub(crate) use kind::BOND_BIT;
 pub use kind::{Bond, CodeIndex, Evidence, Home, NewChunk, Part, Tally};
 pub use log_stripe::LogStripe;
 pub use open_stripe::OpenStripe;
-pub(crate) use packed::{BYTES as PACKED_BYTES, COPIES_MAX, Packing};
+pub(crate) use short::{COPIES_MAX, Packing, TABLES as SHORT_TABLES};
 pub use zero::Zero;
 
 use crate::layout::Layout;
@@ -82,11 +83,14 @@ macro_rules! records {
         pub(crate) const RECORD_KINDS: CodeTable =
             CodeTable {
             title: "record kind",
-            rows: &[$(($kind::CODE, $kind::NAME),)+ (packed::CODE, packed::NAME)],
+            rows: &{
+                let [copied, log_stripe, commit, full_stripe] = short::CODES;
+                [$(($kind::CODE, $kind::NAME),)+ copied, log_stripe, commit, full_stripe]
+            },
         };
 
         /// The layouts of all kinds, kind by kind.
-        pub(crate) const RECORD_LAYOUTS: &[&[&Layout]] = &[$($kind::LAYOUTS,)+ &[&packed::copied_chunk::LAYOUT]];
+        pub(crate) const RECORD_LAYOUTS: &[&[&Layout]] = &[$($kind::LAYOUTS,)+ &[&copied::copied_chunk::LAYOUT]];
 
         impl<'a> RecordRef<'a> {
             /// The record in bytes that are known to be one.
@@ -112,7 +116,7 @@ records! {
     OpenStripe,
 }
 
-const _: () = assert!(RECORD_KINDS.rows.len() == 9, "an error message below says 1 to 9");
+const _: () = assert!(RECORD_KINDS.rows.len() == 12, "an error message below says 1 to 12");
 
 impl<'a> RecordRef<'a> {
     /// What its kind is called.
@@ -232,18 +236,17 @@ impl RecordBuf {
             let rest = cursor.rest();
             let kind = rest.first().copied().unwrap_or(0);
             let (code, bond) = (kind & !BOND_BIT, kind & BOND_BIT);
-            if code == packed::CODE {
-                packing.unpack(&mut cursor, &mut records)?;
-            } else {
+            let is_short = packing.unpack(code, &mut cursor, &mut records)?;
+            if !is_short {
                 with_kind!(code, Kind => Kind::walk(&mut cursor), else Err(FormatError::Malformed {
                     what: "record kind",
                     found: kind.into(),
-                    expected: "1 to 9, or 129 to 137",
+                    expected: "1 to 12, or 129 to 140",
                 }))?;
                 records.append_record(&rest[..rest.len() - cursor.rest().len()]);
                 records.record_mut(records.len() - 1)[0] = code;
             }
-            if code != packed::CODE || !planted(Planted::CopiedBesideLong) {
+            if !is_short || !planted(Planted::CopiedBesideLong) {
                 packing.passed(records.get(records.len() - 1));
             }
             bonds.push(if bond == 0 { Bond::None } else { Bond::Next });

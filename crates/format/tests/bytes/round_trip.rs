@@ -7,9 +7,9 @@ use format::{
     ArrayConfig, ArrayUuid, Beside, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind,
     CheckpointNumbers, CodeKind, Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect,
     FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry,
-    MemberFate, MemberState, Moved, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SHARDS_MAX,
-    SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, UNIT_ROWS_MAX, decode_checkpoint_header,
-    decode_frame, decode_list, decode_page, encode_page, pack_list, unpack_list,
+    MemberFate, MemberState, Moved, PACKED, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role,
+    SHARDS_MAX, SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, UNIT_ROWS_MAX,
+    decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page, pack_list, unpack_list,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -285,12 +285,12 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
             0..COUNTER_LIMIT,
             proptest::option::of(any::<(prop::sample::Index, u32)>()),
             any::<prop::sample::Index>(),
-            any::<bool>(),
+            0..=PACKED,
         ),
     );
     (identity, select(CheckpointKind::ALL), 0u8..2, numbers).prop_map(|(identity, kind, area, numbers)| {
         let (array, epoch, nonce, dev, block) = identity;
-        let (number, base, through, words, blocks, (config_seq, beside, behind, is_packed)) = numbers;
+        let (number, base, through, words, blocks, (config_seq, beside, behind, packed)) = numbers;
         let ([table_words, list_words], [page_count, log_head, log_tail, body_crc]) = (words, blocks);
         let below = |index: prop::sample::Index| index.index(usize::try_from(number - 1).unwrap()) as u64 + 1;
         let base = below(base);
@@ -320,7 +320,7 @@ fn header() -> impl Strategy<Value = CheckpointHeader> {
             config_seq,
             beside,
             behind,
-            is_packed,
+            packed,
         }
     })
 }
@@ -448,8 +448,8 @@ proptest! {
     fn packed_lists(items in vec(list_item(), 0..20)) {
         let mut words = Vec::new();
         items.iter().for_each(|item| item.encode(&mut words));
-        let mut packed = words.clone();
-        pack_list(&mut packed);
+        let mut packed = Vec::new();
+        pack_list(&words, &mut packed);
         prop_assert!(packed.len() <= words.len());
         prop_assert_eq!(unpack_list(&packed), Ok(words));
     }

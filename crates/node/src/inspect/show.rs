@@ -214,7 +214,7 @@ fn checkpoint_json(checkpoint: &Checkpoint) -> Value {
             "base": header.base,
             "behind": (header.behind > 0).then_some(header.behind),
             "beside": header.beside.map(|beside| json!({ "base": beside.base, "block": beside.block })),
-            "packed": header.is_packed,
+            "packed": header.packed > 0,
             "epoch": header.epoch.get(),
             "through": header.through.get(),
             "table_words": header.table_words,

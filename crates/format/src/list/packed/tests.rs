@@ -1,8 +1,9 @@
 //! Tests of packed lists.
 
 use super::*;
-use crate::list::{push_clean_stripes, push_updated_columns};
+use crate::list::{push_clean_stripes, push_log_stripe, push_updated_columns};
 use crate::{StripeChunk, decode_list};
+use block::StripeId;
 
 /// A log stripe of one chunk with so many log devices, on which its copies are.
 fn copied(words: &mut Vec<u32>, seq: u64, block: u32, (lcn, fate): (u64, MemberFate), log_count: usize) {
@@ -19,44 +20,61 @@ fn updated(words: &mut Vec<u32>, stripe: u64, columns: usize, updated: &[usize])
 
 /// The length of the packed form, which gives back what was packed.
 fn packed_words(words: &[u32]) -> usize {
-    let mut packed = words.to_vec();
-    pack_list(&mut packed);
-    assert_eq!(unpack_list(&packed).unwrap(), words);
-    packed.len()
+    let mut packed = vec![7];
+    pack_list(words, &mut packed);
+    assert_eq!((packed[0], unpack_list(&packed[1..]).unwrap()), (7, words.to_vec()));
+    packed.len() - 1
 }
 
 #[test]
-fn an_update_of_one_chunk_takes_eight_words_and_took_sixteen() {
+fn an_update_of_one_chunk_takes_less_than_four_words_and_takes_sixteen() {
     let mut words = Vec::new();
     (0..1000).for_each(|stripe| updated(&mut words, stripe * 7, 6, &[stripe as usize % 6]));
-    (0..1000).for_each(|at| copied(&mut words, at * 2, at as u32 * 3, (at << 30, MemberFate::Newest), 2));
-    assert_eq!((words.len(), packed_words(&words)), (16_000, 8_000 + 1 + 4));
+    (0..1000).for_each(|at| copied(&mut words, at * 2, at as u32 * 2, (at % 7 * 31, MemberFate::Newest), 2));
+    assert_eq!((words.len(), packed_words(&words)), (16_000, 3_544));
 }
 
 #[test]
 fn runs_end_where_a_number_does_not_fit_or_another_item_comes() {
     const NEWEST: MemberFate = MemberFate::Newest;
-    let both = |second: &dyn Fn(&mut Vec<u32>)| {
+    // Runs of 20 entries each, which are shorter, around what is asked for.
+    let between = |second: &dyn Fn(&mut Vec<u32>)| {
         let mut words = Vec::new();
-        copied(&mut words, 5000, 5000, (1, NEWEST), 2);
+        (0..20).for_each(|at| copied(&mut words, 5000 + at, 5000 + at as u32, (1, NEWEST), 2));
         second(&mut words);
         packed_words(&words)
     };
-    assert_eq!(both(&|words| copied(words, 9095, 9095, ((1 << 40) - 1, NEWEST), 2)), 12);
-    // Another run.
-    assert_eq!(both(&|words| copied(words, 9096, 5001, (2, NEWEST), 2)), 16);
-    assert_eq!(both(&|words| copied(words, 5001, 9096, (2, NEWEST), 2)), 16);
-    assert_eq!(both(&|words| copied(words, 4999, 5001, (2, NEWEST), 2)), 16);
-    assert_eq!(both(&|words| copied(words, 5001, 4999, (2, NEWEST), 2)), 16);
-    assert_eq!(both(&|words| copied(words, 5001, 5001, (2, NEWEST), 1)), 16);
-    assert_eq!(both(&|words| updated(words, 3, 6, &[0, 5])), 8 + 1 + 2 + 4);
-    // None has it.
-    assert_eq!(both(&|words| copied(words, 5001, 5001, (1 << 40, NEWEST), 2)), 18);
-    assert_eq!(both(&|words| copied(words, 5001, 5001, (2, MemberFate::Superseded), 2)), 18);
-    assert_eq!(both(&|words| copied(words, 5001, 5001, (2, NEWEST), 16)), 8 + 24);
-    assert_eq!(both(&|words| copied(words, 5001, 5001, (2, NEWEST), 0)), 8 + 8);
-    assert_eq!(both(&|words| updated(words, 3, 17, &[0])), 8 + 6);
-    assert_eq!(both(&|words| push_clean_stripes(words, [StripeId::new(3)].into_iter())), 8 + 4);
+    let alone = between(&|_| {});
+    let more = |second: &dyn Fn(&mut Vec<u32>)| between(second) - alone;
+    assert_eq!(alone, 5 + (20 * 7 + 2usize).div_ceil(4));
+    // In the same run.
+    assert_eq!(more(&|words| copied(words, 5020, 5020, (1, NEWEST), 2)), 2);
+    assert_eq!(more(&|words| copied(words, 5019, 1, (LCN_LIMIT - 1, NEWEST), 2)), 4);
+    assert_eq!(more(&|words| copied(words, (1 << 62) + 5018, 1, (1, MemberFate::Superseded), 2)), 7);
+    // Another one, or none.
+    assert_eq!(more(&|words| copied(words, 5018, 5020, (2, NEWEST), 2)), 8);
+    assert_eq!(more(&|words| copied(words, (1 << 62) + 5019, 5020, (2, NEWEST), 2)), 8);
+    assert_eq!(more(&|words| copied(words, 5020, 5020, (2, NEWEST), 1)), 8);
+    assert_eq!(more(&|words| copied(words, 5020, 5020, (2, NEWEST), 0)), 8);
+    assert_eq!(more(&|words| updated(words, 3, 6, &[0, 5])), 3 + 3);
+    assert_eq!(more(&|words| updated(words, 3, 32, &[0, 31])), 3 + 4);
+    assert_eq!(more(&|words| updated(words, 3, 33, &[0])), 7);
+    assert_eq!(more(&|words| push_clean_stripes(words, [StripeId::new(3)].into_iter())), 4);
+}
+
+#[test]
+fn log_stripes_of_any_kind_are_shorter_in_runs() {
+    let (mut words, mut expected) = (Vec::new(), 0);
+    let member =
+        |lcn, chunk| LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(chunk), crc: 0xdddd_0002 };
+    for at in 0..100 {
+        let fates = [MemberFate::Newest, MemberFate::Covered, MemberFate::Superseded];
+        let members = fates.map(|fate| (member(at * 3 + u64::from(fate.code()), 7 + at as u32), fate));
+        let place = (Seq::new(900 + at), ChunkIndex::new(u32::MAX - 900 + at as u32));
+        push_log_stripe(&mut words, place, &[1, 2], members.into_iter());
+        expected += 4 + 2 + 3 * 4;
+    }
+    assert_eq!((words.len(), packed_words(&words)), (expected, 707));
 }
 
 #[test]
@@ -64,11 +82,72 @@ fn a_run_that_is_full_is_followed_by_another() {
     let mut words = Vec::new();
     (0..70_000).for_each(|at| copied(&mut words, at, at as u32, (at, MemberFate::Newest), 1));
     (0..70_000).for_each(|stripe| updated(&mut words, stripe, 16, &[15]));
-    assert_eq!(packed_words(&words), 2 * 4 * 70_000 + 2 * 4 + 2);
+    let packed = packed_words(&words);
+    assert!((7..10).contains(&(packed * 4 / 140_000)), "{packed} words of {}", words.len());
+}
+
+/// A run of such a kind, of so many words unpacked, with these bytes.
+fn run(kind: u32, of_all: u32, [entries, unpacked]: [u32; 2], bytes: &[u8]) -> Vec<u32> {
+    let mut words = vec![kind << 24 | of_all << 16 | entries, unpacked, bytes.len() as u32];
+    if kind == 13 {
+        words.extend([9, 0]);
+    }
+    let padded = bytes.chunks(4).map(|bytes| {
+        let mut word = [0; 4];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u32::from_le_bytes(word)
+    });
+    words.extend(padded);
+    words
 }
 
 #[test]
 fn what_runs_cannot_have_is_refused_by_name() {
+    let error = |words: &[u32]| unpack_list(words).unwrap_err().to_string();
+    let copied = |log_count, unpacked, bytes: &[u8]| run(13, log_count, [1, unpacked], bytes);
+    let good = [3, 2, 4, 1, 1, 1, 1];
+    assert_eq!(
+        unpack_list(&copied(2, 10, &good)).unwrap(),
+        [2 << 24 | 2 << 16 | 1, 9, 0, 0, 0x0101_0101, 0x0101_0101, 1, 1 << 24, 2, 0x0101_0101]
+    );
+    for end in 0..good.len() {
+        assert!(error(&copied(2, 4, &good[..end])).starts_with("bytes left for a short form") || end == 0);
+    }
+    assert!(error(&copied(2, 9, &good)).starts_with("words that a run of a checkpoint list stands for"));
+    assert!(error(&copied(2, 11, &good)).starts_with("bytes behind the entries of a run"));
+    assert!(error(&copied(2, 29, &good)).starts_with("words that a run of a checkpoint list stands for"));
+    assert!(
+        error(&copied(2, 10, &[3, 2, 4, 1, 1, 1, 1, 0])).starts_with("bytes behind the entries of a run")
+    );
+    for log_count in [0, 16] {
+        assert!(error(&copied(log_count, 10, &good)).starts_with("log devices of copied chunks"));
+    }
+    let mut behind = copied(2, 10, &good);
+    *behind.last_mut().unwrap() |= 1 << 24;
+    assert!(error(&behind).starts_with("bytes behind the entries of a run"));
+    assert!(error(&behind[..6]).starts_with("words left for an item"));
+    assert!(error(&copied(2, 10, &[1, 1, 2, 4])).starts_with("log block of a log stripe in a run"));
+    assert!(error(&copied(2, 10, &[3, 1, 4])).starts_with("logical chunk of a checkpoint list"));
+    assert!(error(&copied(2, 10, &[3, 2, 1])).starts_with("chunk of a log stripe in a checkpoint list"));
+    let members = [2, 0x80, 0x80, 4];
+    assert!(error(&copied(0, 4, &members)).starts_with("members of a log stripe in a checkpoint list"));
+    assert!(error(&copied(0, 8, &[2, 1, 0])).starts_with("member fate"));
+    let mut first = copied(2, 10, &good);
+    first[4] = 1 << 31;
+    assert!(error(&first).starts_with("sequence number of a log"));
+    for columns in [0, 33] {
+        assert!(error(&run(14, columns, [1, 4], &[2, 1])).starts_with("columns of updated stripes"));
+    }
+    assert!(error(&run(14, 6, [1, 6], &[1, 1])).starts_with("stripe of a checkpoint list"));
+    assert!(error(&run(14, 6, [1, 6], &[2, 1, 5, 0, 0, 0, 0])).starts_with("chunk of a column"));
+    // Columns that are not there are seen by who reads the list.
+    let words = unpack_list(&run(14, 6, [1, 6], &[2, 1 << 6, 2, 3, 0, 0, 0])).unwrap();
+    assert!(decode_list(&words).unwrap_err().to_string().starts_with("bits of columns"));
+}
+
+/// Runs of before there were steps.
+#[test]
+fn what_runs_of_before_cannot_have_is_refused_by_name() {
     let error = |words: &[u32]| unpack_list(words).unwrap_err().to_string();
     let copied = |log_count: u32, first: u32| [11 << 24 | log_count << 16 | 1, 1, 0, 9, first, 2, 3, 4];
     assert!(unpack_list(&copied(15, 0)).is_ok());

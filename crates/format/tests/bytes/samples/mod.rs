@@ -118,7 +118,7 @@ pub fn all() -> Vec<Sample> {
     samples.push(frame("frame-delta", 1, 63, &deltas()));
     samples.push(frame("frame-elastic", 3, 17, &elastic_stripes()));
     samples.push(frame("frame-open-stripe", 2, 18, &open_stripes()));
-    samples.push(frame("frame-copied-chunks", 4, 19, &copied_chunks()));
+    samples.push(frame("frame-short", 4, 20, &short_records()));
     samples.push(frame("frame-empty", 0, 2, &RecordBuf::default()));
     // States of pages: slot 0 and slot 1, each with the stamp of a checkpoint, and one never written.
     let states = [0x0100_aa2a];
@@ -135,14 +135,15 @@ pub fn all() -> Vec<Sample> {
     let behind =
         CheckpointHeader { config_seq: 12, block: 57, behind: incremental().number - 1, ..incremental() };
     samples.push(header("checkpoint-behind", behind));
-    let packed = CheckpointHeader { is_packed: true, block: 58, ..behind };
-    samples.push(header("checkpoint-packed", packed));
+    for (name, block, packed) in [("checkpoint-packed", 58, 1), ("checkpoint-packed-2", 59, 2)] {
+        samples.push(header(name, CheckpointHeader { packed, block, ..behind }));
+    }
     samples.extend([root, list]);
     samples.push(page("page-list-open-stripe", PageKind::List, 5, &open_stripe_words()).0);
     samples.push(page("page-list-delta", PageKind::List, 3, &delta_words()).0);
     samples.push(page("page-list-updated-columns", PageKind::List, 6, &updated_columns_words()).0);
     samples.push(page("page-changes", PageKind::Changes, 8, &change_words()).0);
-    samples.push(page("page-list-packed", PageKind::List, 9, &packed_words()).0);
+    samples.push(page("page-list-runs", PageKind::List, 10, &packed(&runs_words())).0);
     samples.push(page("page-patches", PageKind::Patches, 4, &patch_words()).0);
     samples
 }
@@ -346,9 +347,9 @@ pub fn records() -> RecordBuf {
     records
 }
 
-/// Log stripes of one chunk: the first as it is, short forms, and ones that have none, being of other
-/// checksums, of two chunks, or too far behind.
-fn copied_chunks() -> RecordBuf {
+/// Log stripes of one chunk: as written of before there were steps, the first as it is, short forms, and ones
+/// that have none, being of other checksums, of two chunks, or too far behind.
+pub fn copied_chunks() -> RecordBuf {
     let mut records = RecordBuf::default();
     let mut push = |block, log_crcs: &[u32], lcns: &[u64]| {
         let member = |lcn| LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(10_002), crc: 0xdddd_0003 };
@@ -363,6 +364,26 @@ fn copied_chunks() -> RecordBuf {
     push(404 + 0x1_ffff, &[0xdddd_0003; 2], &[11]);
     push(17, &[0xdddd_0003], &[12]);
     push(18, &[0xdddd_0003], &[13]);
+    records
+}
+
+/// Of each kind that has a short form some that have it, some where the counts differ, and one of which it
+/// would be longer.
+fn short_records() -> RecordBuf {
+    let mut records = copied_chunks();
+    let far = LogMember { lcn: Lcn::new((1 << 48) - 1), chunk: ChunkIndex::new(u32::MAX), crc: 1 };
+    let near = LogMember { lcn: Lcn::new(1), chunk: ChunkIndex::new(1), crc: 2 };
+    write::log_stripe(&mut records, ChunkIndex::new(u32::MAX), &[3], &[far, near, far, near]);
+    let chunk = |(chunk, crc)| StripeChunk { chunk: ChunkIndex::new(chunk), crc };
+    for stripe in [77, 78, 3, (1 << 48) - 1] {
+        let columns = [1000, 1000, 1001, 1002].map(|at| chunk((at + stripe as u32 % 100, 9)));
+        write::full_stripe(&mut records, StripeId::new(stripe), &columns);
+        let data = [0, 7000, 50, 51].map(ChunkIndex::new);
+        write::commit(&mut records, StripeId::new(stripe + 1 & (1 << 48) - 1), &data, &columns[..2]);
+    }
+    let columns = [1, 2, 3].map(|at| chunk((at, 5)));
+    write::full_stripe(&mut records, StripeId::new(5), &columns);
+    write::commit(&mut records, StripeId::new(5), &[], &columns);
     records
 }
 
@@ -387,7 +408,7 @@ fn full(body_crc: u32) -> CheckpointHeader {
         config_seq: 0,
         beside: None,
         behind: 0,
-        is_packed: false,
+        packed: 0,
     }
 }
 
@@ -436,8 +457,9 @@ fn updated_columns_words() -> Vec<u32> {
     words
 }
 
-/// Two runs, of which each has an entry that goes on, behind an item that none has.
-fn packed_words() -> Vec<u32> {
+/// Items of two runs, of which each has an entry that goes on, behind an item that none has; as
+/// `page-list-packed` has them in the form of before.
+pub fn unpacked_words() -> Vec<u32> {
     let mut words = open_stripe_words();
     for (stripe, columns) in [(82, vec![3]), ((1 << 48) - 1, vec![0, 2])] {
         let version = StripeChunk { chunk: ChunkIndex::new(41), crc: 0xcccc_0041 };
@@ -456,8 +478,32 @@ fn packed_words() -> Vec<u32> {
         }
         .encode(&mut words);
     }
-    pack_list(&mut words);
     words
+}
+
+/// The same with log stripes of several chunks, and enough entries that runs are shorter.
+fn runs_words() -> Vec<u32> {
+    let mut words = unpacked_words();
+    for at in 0..6 {
+        let member = |lcn, fate| {
+            (LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(500 + at), crc: 0xdddd_0005 }, fate)
+        };
+        let members = vec![member(at.into(), MemberFate::Covered), member(1 << 47, MemberFate::Superseded)];
+        ListItem::LogStripe {
+            first_seq: Seq::new(9010 + 2 * u64::from(at)),
+            log_block: ChunkIndex::new(310 + 2 * at),
+            log_crcs: vec![1, 2],
+            members: if at < 3 { members } else { vec![member(7, MemberFate::Newest)] },
+        }
+        .encode(&mut words);
+    }
+    words
+}
+
+fn packed(words: &[u32]) -> Vec<u32> {
+    let mut packed = Vec::new();
+    pack_list(words, &mut packed);
+    packed
 }
 
 /// Of [`list_words`].
