@@ -15,7 +15,7 @@ use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
     ArrayConfig, Beside, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PACKED,
-    PAGE_AREA, PAGE_WORDS, PageKind, PageStamp, encode_page, pack_list,
+    PAGE_AREA, PAGE_WORDS, PageKind, PageStamp, PatchHeads, encode_page, pack_list,
 };
 use prefetch::with_later;
 
@@ -24,8 +24,6 @@ struct ListWords {
     words: Vec<u32>,
     /// Whether these are changes of the list before.
     are_changes: bool,
-    /// Whether it may have short forms, and frames, too.
-    is_packed: bool,
     /// If the scheme has not said all yet, the words that it says at most.
     open: Option<usize>,
     /// What others say, until the scheme has said all.
@@ -36,15 +34,14 @@ struct ListWords {
 }
 
 impl ListWords {
-    fn new(store: &Store) -> Self {
-        let is_packed = store.config.scheme.has_log_stripes();
+    fn new() -> Self {
         let (words, rest, piece) = (Vec::new(), Vec::new(), Vec::new());
-        Self { words, are_changes: false, is_packed, open: None, rest, pieces: 0, piece }
+        Self { words, are_changes: false, open: None, rest, pieces: 0, piece }
     }
 
     /// What the next list is to have of the scheme, which from now on builds on it.
     fn whole(store: &Store, scheme: &mut dyn Scheme) -> Self {
-        let mut list = Self::new(store);
+        let mut list = Self::new();
         list.open = scheme.begin_list();
         if list.open.is_none() {
             scheme.save(store, &mut list.words);
@@ -55,7 +52,7 @@ impl ListWords {
 
     /// What it is to have if the list before is to be had, too; at once, or if that is much piece by piece.
     fn changed(store: &Store, scheme: &mut dyn Scheme, at_once: bool) -> Self {
-        let mut list = Self::new(store);
+        let mut list = Self::new();
         if !at_once && scheme.change_count() > items_at_once(&store.config) {
             list.open = scheme.begin_changes();
             list.are_changes = list.open.is_some();
@@ -75,9 +72,7 @@ impl ListWords {
         if let Some(most) = self.open {
             return self.words.reserve_exact(most + self.rest.len());
         }
-        if self.is_packed {
-            pack_list(&std::mem::take(&mut self.words), &mut self.words);
-        }
+        pack_list(&std::mem::take(&mut self.words), &mut self.words);
         self.words.append(&mut self.rest);
     }
 
@@ -89,10 +84,7 @@ impl ListWords {
         self.pieces += 1;
         self.piece.clear();
         let is_open = scheme.say_more(&mut self.piece, items);
-        match self.is_packed {
-            true => pack_list(&self.piece, &mut self.words),
-            false => self.words.extend_from_slice(&self.piece),
-        }
+        pack_list(&self.piece, &mut self.words);
         assert!(
             self.open.is_some_and(|most| self.words.len() <= most),
             "there is room for what was announced"
@@ -128,20 +120,20 @@ impl TableBlocks {
     /// What changed since the last checkpoint. A page whose patch would fill a block goes as it is: so there
     /// are never more blocks than pages that changed.
     fn changed(table: &Table) -> Self {
-        let (mut blocks, mut left) = (Self::default(), 0);
+        let (mut blocks, mut heads) = (Self::default(), PatchHeads::default());
         let forgotten = usize::from(planted(Planted::ForgetChangedPage));
         for (page, later) in with_later(table.changed_pages().skip(forgotten)) {
             later.into_iter().for_each(|page| table.prefetch_groups(page));
-            let words = patched(table.changed_groups(page)).patch_words();
-            if words >= PAGE_WORDS {
-                blocks.whole.push(page);
-                continue;
-            }
-            if words > left {
+            let groups = patched(table.changed_groups(page));
+            if blocks.starts.is_empty() || !heads.try_push(page, &groups) {
+                let before = std::mem::take(&mut heads);
+                if !heads.try_push(page, &groups) {
+                    heads = before;
+                    blocks.whole.push(page);
+                    continue;
+                }
                 blocks.starts.push(blocks.patched.len());
-                left = PAGE_WORDS;
             }
-            left -= words;
             blocks.patched.push(page);
         }
         blocks
@@ -158,8 +150,9 @@ impl TableBlocks {
         let patches_of = |pages: &[usize]| {
             let mut words = Vec::with_capacity(PAGE_WORDS);
             pages.iter().for_each(|&page| table.prefetch_patch(page));
+            push_heads(&mut words, pages, |page| table.changed_groups(page));
             for &page in pages {
-                push_patch(&mut words, page, table.changed_groups(page), &table.without(page, &taken));
+                patched(table.changed_groups(page)).push_words(&table.without(page, &taken), &mut words);
             }
             words
         };
@@ -191,11 +184,13 @@ fn patched(groups: GroupBits) -> GroupBits {
     groups
 }
 
-/// Adds the patch of what changed on a page, which holds this.
-fn push_patch(words: &mut Vec<u32>, page: usize, changed: GroupBits, content: &[u32; PAGE_WORDS]) {
-    let (groups, start) = (patched(changed), words.len());
-    words.resize(start + groups.patch_words(), 0);
-    groups.encode_patch(page, content, &mut words[start..]);
+/// Adds what changed on pages, of which a block holds the patches, before what they hold.
+fn push_heads(words: &mut Vec<u32>, pages: &[usize], changed: impl Fn(usize) -> GroupBits) {
+    let mut heads = PatchHeads::default();
+    for &page in pages {
+        assert!(heads.try_push(page, &patched(changed(page))), "there was room for the patches of a block");
+    }
+    heads.encode(words);
 }
 
 /// Room for the patches of one block: all copies of it have the same, which are put together once.
@@ -213,8 +208,9 @@ impl PatchRoom {
             self.of = Some(of);
             self.words.clear();
             pages.iter().for_each(|&page| table.prefetch_patch(page));
+            push_heads(&mut self.words, pages, |page| table.snapshot_groups(page));
             for &page in pages {
-                push_patch(&mut self.words, page, table.snapshot_groups(page), table.snapshot_page(page));
+                patched(table.snapshot_groups(page)).push_words(table.snapshot_page(page), &mut self.words);
             }
         }
         &self.words
@@ -514,9 +510,12 @@ impl Image {
                 let states = |page| store.table.next_state(page, self.number);
                 encode_page(stamp, &store.table.slots().directory(page, states), out)
             }
-            PageKind::Table | PageKind::Patches | PageKind::Root | PageKind::List | PageKind::Changes => {
-                encode_page(stamp, store.table.snapshot_page(page), out)
-            }
+            PageKind::Table
+            | PageKind::Patches
+            | PageKind::PackedPatches
+            | PageKind::Root
+            | PageKind::List
+            | PageKind::Changes => encode_page(stamp, store.table.snapshot_page(page), out),
         };
     }
 
@@ -526,7 +525,7 @@ impl Image {
         if let Some(words) = self.table.copied.as_ref().and_then(|copied| copied.get(index)) {
             return match index.checked_sub(self.table.whole.len()) {
                 None => (PageKind::Table, self.table.whole[index], words),
-                Some(block) => (PageKind::Patches, block, words),
+                Some(block) => (PageKind::PackedPatches, block, words),
             };
         }
         match self.table.pages(index) {
@@ -536,7 +535,7 @@ impl Image {
             }
             pages => {
                 let patches = room.patches((self.number, unit), &store.table, pages);
-                return (PageKind::Patches, index - self.table.whole.len(), patches);
+                return (PageKind::PackedPatches, index - self.table.whole.len(), patches);
             }
         }
         let index = index - self.table.count();
@@ -571,7 +570,7 @@ impl Image {
             config_seq: self.config_seq,
             beside: self.beside,
             behind: self.behind,
-            packed: if self.list.is_packed { PACKED } else { 0 },
+            packed: PACKED,
         };
         header.encode(&mut out[..META_BYTES]);
     }

@@ -55,7 +55,9 @@ pub use list::{
 };
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberFate, MemberState, PageKind, Role};
 pub use parse::ParseError;
-pub use patch::{GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, decode_patches};
+pub use patch::{
+    GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, PatchHeads, decode_packed_patches, decode_patches,
+};
 pub use record::{Bond, ElasticMember, InPlacePiece, LogMember, RecordBuf, RecordRef, StripeChunk};
 pub use scheme::{LogContent, NewVersions, SchemeFacts, SchemeKind, Waiting};
 pub use shard::{SHARDS_MAX, Shard, UNIT_BYTES_MIN};

@@ -179,6 +179,8 @@ codes!(
         Root = 5, "root";
         /// What changed of the list since the checkpoint before, in an incremental checkpoint.
         Changes = 6, "changes of the list";
+        /// Patches, the groups of all before the words of all.
+        PackedPatches = 7, "packed patches";
     }
 );
 

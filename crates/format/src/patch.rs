@@ -7,6 +7,11 @@
 use crate::{FormatError, PAGE_WORDS};
 use block::set_bits;
 
+mod packed;
+
+pub(crate) use packed::PACKED_TABLE;
+pub use packed::{PatchHeads, decode_packed_patches};
+
 /// Words of a group.
 pub const GROUP_WORDS: usize = 2;
 

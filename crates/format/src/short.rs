@@ -100,7 +100,7 @@ impl<'a> ShortReader<'a> {
     }
 
     /// So many bytes as they are.
-    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(FormatError::Malformed {
             what: "bytes left for a short form",
             found: self.rest.len() as u64,
@@ -114,7 +114,7 @@ impl<'a> ShortReader<'a> {
     pub(crate) fn number(&mut self) -> Result<u64, FormatError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            let [byte] = self.bytes()?;
+            let [byte] = self.array()?;
             let bits = u64::from(byte & !MORE);
             let is_good = (bits << shift) >> shift == bits && (shift == 0 || byte != 0);
             if !is_good {
@@ -153,7 +153,7 @@ impl<'a> ShortReader<'a> {
 
     /// A checksum.
     pub(crate) fn crc(&mut self) -> Result<u32, FormatError> {
-        Ok(u32::from_le_bytes(self.bytes()?))
+        Ok(u32::from_le_bytes(self.array()?))
     }
 }
 

@@ -51,7 +51,7 @@ pub fn layout_tables() -> String {
             );
         }
     }
-    for (title, rows) in list::ITEM_TABLES.iter().chain([&patch::PATCH_TABLE]) {
+    for (title, rows) in list::ITEM_TABLES.iter().chain([&patch::PATCH_TABLE, &patch::PACKED_TABLE]) {
         section(&mut text, title, None, "| word | meaning |\n|---|---|\n");
         for (word, meaning) in *rows {
             line(&mut text, format_args!("| {word} | {meaning} |"));

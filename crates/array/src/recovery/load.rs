@@ -13,8 +13,8 @@ use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, List,
-    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header, decode_page,
-    decode_patches, fold_list, unpack_list,
+    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header,
+    decode_packed_patches, decode_page, decode_patches, fold_list, unpack_list,
 };
 use std::collections::HashMap;
 use std::mem;
@@ -279,6 +279,7 @@ fn patches_of<'a>(blocks: &'a [Page], table: &Table) -> Option<Vec<Patch<'a>>> {
                 patches.push(Patch { index: *index as usize, groups: GroupBits::all(), words });
             }
             PageKind::Patches => patches.append(&mut decode_patches(words).ok()?),
+            PageKind::PackedPatches => patches.append(&mut decode_packed_patches(words).ok()?),
             PageKind::Root | PageKind::List | PageKind::Changes => {}
             PageKind::Table | PageKind::Directory => return None,
         }
@@ -412,7 +413,9 @@ impl Source<'_> {
                         &mut *list
                     }
                     PageKind::Changes => return None,
-                    PageKind::Table | PageKind::Patches | PageKind::Directory => continue,
+                    PageKind::Table | PageKind::Patches | PageKind::PackedPatches | PageKind::Directory => {
+                        continue;
+                    }
                 };
                 let start = *index as usize * PAGE_WORDS;
                 into.get_mut(start..start + words.len())?.copy_from_slice(words);

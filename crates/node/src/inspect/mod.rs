@@ -263,7 +263,7 @@ impl Source<'_> {
                     match kind {
                         PageKind::Table => checkpoint.table_pages += 1,
                         PageKind::Directory | PageKind::Root => checkpoint.root_pages += 1,
-                        PageKind::Patches => checkpoint.patch_pages += 1,
+                        PageKind::Patches | PageKind::PackedPatches => checkpoint.patch_pages += 1,
                         PageKind::List => {
                             checkpoint.list_pages += 1;
                             list.extend(words);

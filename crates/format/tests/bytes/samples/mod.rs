@@ -8,9 +8,10 @@ use format::{
     ArrayConfig, ArrayUuid, BlockExpect, Bond, CheckpointHeader, CheckpointKind, CheckpointNumbers, CodeKind,
     Consistency, ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits,
     InPlacePiece, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry, MemberFate, MemberState, Moved,
-    PAGE_AREA, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role, SchemeKind, ScrubRecord, Shard,
-    StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame, decode_page, decode_patches,
-    encode_page, pack_list, push_clean_stripes, push_ended_log_stripes, push_fates,
+    PAGE_AREA, PAGE_WORDS, PageExpect, PageKind, PageStamp, Patch, PatchHeads, RecordBuf, Role, SchemeKind,
+    ScrubRecord, Shard, StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame,
+    decode_packed_patches, decode_page, decode_patches, encode_page, pack_list, push_clean_stripes,
+    push_ended_log_stripes, push_fates,
 };
 
 pub const BLOCK_BYTES: usize = 4096;
@@ -65,6 +66,13 @@ pub fn rewrite(place: Place, bytes: &[u8]) -> Result<Vec<u8>, FormatError> {
             let stamp =
                 PageStamp { array: ARRAY, dev, area, block, number, kind: page.kind, index: page.index };
             assert_eq!(encode_page(&stamp, &page.words, &mut out), page.crc);
+            if page.kind == PageKind::PackedPatches {
+                let patches = decode_packed_patches(&page.words)?;
+                // One may take more words than it needs, so that together they take more than a page.
+                let again = patches_packed(&patches);
+                let is_same = again.is_none_or(|words| decode_packed_patches(&words) == Ok(patches));
+                assert!(is_same, "packed patches changed by reading and writing");
+            }
             if page.kind == PageKind::Patches {
                 assert!(patched_again(&page.words)? == page.words, "patches changed by reading and writing");
             }
@@ -92,6 +100,19 @@ pub fn patched_again(words: &[u32]) -> Result<Vec<u32>, FormatError> {
         patch.groups.encode_patch(patch.index, &page, &mut again[start..]);
     }
     Ok(again)
+}
+
+/// The same of packed patches; `None` if they do not fit into a page.
+fn patches_packed(patches: &[Patch<'_>]) -> Option<Vec<u32>> {
+    let (mut heads, mut words) = (PatchHeads::default(), Vec::new());
+    for patch in patches {
+        if !heads.try_push(patch.index, &patch.groups) {
+            return None;
+        }
+    }
+    heads.encode(&mut words);
+    patches.iter().for_each(|patch| words.extend_from_slice(patch.words));
+    Some(words)
 }
 
 pub fn build(records: &RecordBuf, first_seq: Seq) -> FrameBuilder {
@@ -145,6 +166,8 @@ pub fn all() -> Vec<Sample> {
     samples.push(page("page-changes", PageKind::Changes, 8, &change_words()).0);
     samples.push(page("page-list-runs", PageKind::List, 10, &packed(&runs_words())).0);
     samples.push(page("page-patches", PageKind::Patches, 4, &patch_words()).0);
+    let packed = patches_packed(&decode_patches(&patch_words()).unwrap()).unwrap();
+    samples.push(page("page-patches-packed", PageKind::PackedPatches, 11, &packed).0);
     samples
 }
 
