@@ -19,7 +19,7 @@ fn main() {
             samples::Place::Header { .. } | samples::Place::Page { .. } => "checkpoint",
         };
         write(target, sample.name, trimmed(&sample.block[HEAD_BYTES..sample.block.len() - 4]));
-        if ["page-list", "page-list-runs"].contains(&sample.name) {
+        if ["page-list", "page-list-runs", "page-changes"].contains(&sample.name) {
             // The words of a page start behind its head of 64 bytes.
             write("list", sample.name, trimmed_words(&sample.block[64..4064]));
         }

@@ -37,6 +37,8 @@ pub const fn delta_item_words(log_count: usize) -> usize {
     4 + log_count
 }
 
+/// Words of a log stripe before its checksums.
+const LOG_STRIPE_HEAD_WORDS: usize = 4;
 const MEMBER_WORDS: usize = 4;
 /// Where a member's fate is in the high word of its logical chunk number, which leaves 16 bits of it.
 const FATE_SHIFT: u32 = 24;

@@ -107,7 +107,8 @@ impl Copies {
         let mut builder = FrameBuilder::new();
         for (seq, record, bond) in frame.numbered() {
             if !builder.try_push(seq, record, bond) {
-                return; // Not reachable: the records come from a frame.
+                // Not reachable: they come from a frame, and records of those that write in place have one form.
+                return;
             }
         }
         let mut block = [0; META_BYTES];

@@ -165,7 +165,7 @@ fn it_goes_on_after_a_restart_and_around_the_ring() {
     let mut bench = Bench::held(SchemeKind::Eplog);
     let ring = u64::from(bench.array.engine_ref().store().config.incremental_blocks);
     let (mut turns, mut beside) = (0, 0);
-    for round in 0..12 {
+    for round in 0..24 {
         bench.write(500);
         if round % 3 != 2 {
             bench.let_go();

@@ -157,14 +157,14 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
         "list item: log stripes as bytes (packed)",
         &[
             ("0", "13 << 24, plus the number of log devices << 16, plus the number of entries"),
-            ("1", "words that the items take unpacked, at most four for each byte"),
+            ("1", "words that the items take unpacked, at most two for each byte"),
             ("2", "bytes"),
             ("3, 4", "sequence number of the first one's record, low word first"),
             (
                 "5 ...",
                 "bytes of the entries, four a word, the first in the lowest bits; then zeros. An entry: \
                  number, four times how far its record is behind that of the entry before, plus 1 if it has \
-                 one member, the newest version, of which each of at most 15 log chunks is a copy, plus 2 if \
+                 one member, the newest version, of which each of at most 4 log chunks is a copy, plus 2 if \
                  its log chunk is as far behind that of the entry before; if not, step to that; unless it is \
                  copied, number of members and the checksum of the log chunk on each log device; of each \
                  member: step of the logical chunk number, unless it is copied four times that plus the \
@@ -176,7 +176,7 @@ pub(crate) const ITEM_TABLES: &[(&str, &[(&str, &str)])] = &[
         "list item: updated columns as bytes (packed dirty stripes)",
         &[
             ("0", "14 << 24, plus the number of columns, at most 32, << 16, plus the number of entries"),
-            ("1", "words that the items take unpacked, at most four for each byte"),
+            ("1", "words that the items take unpacked, at most two for each byte"),
             ("2", "bytes"),
             (
                 "3 ...",

@@ -7,11 +7,10 @@
 
 use super::older::{COPIED_CHUNKS, UPDATED_STRIPES};
 use super::{
-    Change, ItemRef, Members, Reader, UPDATED_COLUMNS, Versions, check_log_stripe, join,
-    push_log_stripe_head, push_member, split,
+    COLUMN_WORDS, Change, ItemRef, LOG_STRIPE_HEAD_WORDS, MEMBER_WORDS, Members, Reader, UPDATED_COLUMNS,
+    Versions, check_log_stripe, join, push_log_stripe_head, push_member, split,
 };
 use crate::names::MemberFate;
-use crate::record::COPIES_MAX;
 use crate::short::{ShortReader, ShortWriter, after, step};
 use crate::{FormatError, LCN_LIMIT, LogMember};
 use block::planted::{Planted, planted};
@@ -26,9 +25,11 @@ const HEAD_WORDS: usize = 3;
 const SEQ_WORDS: usize = 2;
 /// Bytes of a run at most.
 const RUN_BYTES: usize = 1 << 15;
-/// A byte of a run stands for so many words at most: a log stripe that is copied to 15 log devices has at
-/// least 7.
-const WORDS_PER_BYTE: usize = 4;
+/// Log chunks, copies of a chunk, that an entry speaks of without their checksums.
+const COPIES_MAX: usize = 4;
+/// A byte of a run stands for so many words at most: a log stripe that is copied to 4 log devices takes 12,
+/// and at least 7 bytes.
+const WORDS_PER_BYTE: usize = 2;
 /// The columns of an entry are the bits of a word.
 const COLUMNS_MAX: u16 = 32;
 const FATE_BITS: u32 = 2;
@@ -116,7 +117,7 @@ impl Steps {
                 out.number(bits.into());
                 // Stripes that were written one after the other have their chunks so, too.
                 self.chunk = self.chunk.wrapping_add(stretch);
-                for version in committed.words.chunks_exact(super::COLUMN_WORDS) {
+                for version in committed.words.chunks_exact(COLUMN_WORDS) {
                     out.step(&mut self.chunk, version[0].into());
                     out.crc(version[1]);
                 }
@@ -284,7 +285,7 @@ impl<'a> Reader<'a> {
         let [unpacked, used] = [head[1], head[2]].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
         let words = self.take(used.div_ceil(4))?;
         let (what, found) = ("words that a run of a checkpoint list stands for", head[1]);
-        check(unpacked <= used * WORDS_PER_BYTE, what, found, "at most four for each byte")?;
+        check(unpacked <= used * WORDS_PER_BYTE, what, found, "at most two for each byte")?;
         Ok(Run { kind, entries: u16::from_le_bytes([low, high]), unpacked, first, words, used })
     }
 }
@@ -295,113 +296,119 @@ impl Run<'_> {
         bytes.clear();
         bytes.extend(self.words.iter().flat_map(|word| word.to_le_bytes()));
         let (used, spare) = bytes.split_at(self.used);
-        let (mut reader, before) = (ShortReader::new(used), out.len());
-        let mut steps = Steps { seq: self.first, ..Steps::default() };
+        let steps = Steps { seq: self.first, ..Steps::default() };
         check_log_stripe(Seq::new(self.first))?;
+        let mut reader = RunReader { bytes: ShortReader::new(used), steps, left: self.unpacked, out };
         for _ in 0..self.entries {
             match self.kind {
-                RunKind::LogStripes { log_count } => {
-                    steps.take_log_stripe(log_count, &mut reader, out)?;
-                }
-                RunKind::Updated { columns } => steps.take_updated(columns, &mut reader, out)?,
+                RunKind::LogStripes { log_count } => reader.log_stripe(log_count)?,
+                RunKind::Updated { columns } => reader.updated(columns)?,
             }
-            // No more than was announced, whatever the bytes say.
-            let stands_for = u32::try_from(out.len() - before).unwrap_or(u32::MAX);
-            let what = "words that a run of a checkpoint list stands for";
-            check(out.len() - before <= self.unpacked, what, stands_for, "as many as its head announces")?;
         }
-        let is_all = out.len() - before == self.unpacked
-            && reader.rest().is_empty()
-            && spare.iter().all(|&byte| byte == 0);
+        let behind = reader.bytes.rest().len();
+        let is_all = reader.left == 0 && behind == 0 && spare.iter().all(|&byte| byte == 0);
         let what = "bytes behind the entries of a run of a checkpoint list";
-        let left = u32::try_from(reader.rest().len()).unwrap_or(u32::MAX);
-        check(is_all, what, left, "none, and as many words as its head announces")
+        let found = u32::try_from(behind).unwrap_or(u32::MAX);
+        check(is_all, what, found, "none, and as many words as its head announces")
     }
 }
 
-impl Steps {
-    fn take_log_stripe(
-        &mut self,
-        log_count: u8,
-        bytes: &mut ShortReader<'_>,
-        out: &mut Vec<u32>,
-    ) -> Result<(), FormatError> {
+/// Unpacks the entries of a run.
+struct RunReader<'a> {
+    bytes: ShortReader<'a>,
+    steps: Steps,
+    /// Words that the run stands for and that are not there yet: for so many there is memory.
+    left: usize,
+    out: &'a mut Vec<u32>,
+}
+
+impl RunReader<'_> {
+    /// So many words are added now.
+    fn take(&mut self, words: usize) -> Result<(), FormatError> {
+        let (what, found) = ("words that a run of a checkpoint list stands for", self.left);
+        let found = u32::try_from(found).unwrap_or(u32::MAX);
+        check(words <= self.left, what, found, "as many as its entries have")?;
+        self.left -= words;
+        Ok(())
+    }
+
+    fn log_stripe(&mut self, log_count: u8) -> Result<(), FormatError> {
+        let Self { bytes, steps, .. } = self;
         let first = bytes.number()?;
         let seqs = first >> FLAG_BITS;
-        self.seq = self.seq.saturating_add(seqs);
-        check_log_stripe(Seq::new(self.seq))?;
+        steps.seq = steps.seq.saturating_add(seqs);
+        check_log_stripe(Seq::new(steps.seq))?;
         let block = match first & IS_IN_STEP {
-            0 => after(self.block, bytes.number()?),
-            _ => self.block.wrapping_add(seqs),
+            0 => after(steps.block, bytes.number()?),
+            _ => steps.block.wrapping_add(seqs),
         };
         let what = "log block of a log stripe in a run of a checkpoint list";
-        let place = u32::try_from(block);
-        check(place.is_ok(), what, u32::MAX, "one below 2^32")?;
-        if self.block == 0 || !planted(Planted::CopiedWhereFirstIs) {
-            self.block = block;
+        check(u32::try_from(block).is_ok(), what, u32::MAX, "one below 2^32")?;
+        if steps.block == 0 || !planted(Planted::CopiedWhereFirstIs) {
+            steps.block = block;
         }
-        let place = (Seq::new(self.seq), ChunkIndex::new(u32::try_from(self.block).unwrap_or_default()));
+        let block = ChunkIndex::new(u32::try_from(steps.block).unwrap_or_default());
+        let place = (Seq::new(steps.seq), block);
         if first & IS_COPIED == 0 {
-            return self.take_members(place, log_count, bytes, out);
+            return self.members(place, log_count);
         }
         let (what, found) = ("log devices of copied chunks in a checkpoint list", log_count.into());
-        check((1..=COPIES_MAX).contains(&log_count.into()), what, found, "1 to 15")?;
-        let lcn = bytes.step(LCN, &mut self.lcn, LCN_LIMIT)?;
-        let member = self.member(lcn, bytes)?;
-        push_log_stripe_head(out, place, log_count, 1);
-        out.extend((0..log_count).map(|_| member.crc));
-        push_member(out, member, MemberFate::Newest);
+        check((1..=COPIES_MAX).contains(&log_count.into()), what, found, "1 to 4")?;
+        let lcn = bytes.step(LCN, &mut steps.lcn, LCN_LIMIT)?;
+        let member = self.member(lcn)?;
+        self.take(LOG_STRIPE_HEAD_WORDS + usize::from(log_count) + MEMBER_WORDS)?;
+        push_log_stripe_head(self.out, place, log_count, 1);
+        self.out.extend((0..log_count).map(|_| member.crc));
+        push_member(self.out, member, MemberFate::Newest);
         Ok(())
     }
 
     /// The rest of a log stripe that is not copied.
-    fn take_members(
-        &mut self,
-        place: (Seq, ChunkIndex),
-        log_count: u8,
-        bytes: &mut ShortReader<'_>,
-        out: &mut Vec<u32>,
-    ) -> Result<(), FormatError> {
-        let count = bytes.number_below("members of a log stripe in a checkpoint list", MEMBERS_LIMIT)?;
-        push_log_stripe_head(out, place, log_count, u16::try_from(count).unwrap_or_default());
+    fn members(&mut self, place: (Seq, ChunkIndex), log_count: u8) -> Result<(), FormatError> {
+        let what = "members of a log stripe in a checkpoint list";
+        let count = self.bytes.number_below(what, MEMBERS_LIMIT)?;
+        let count = u16::try_from(count).unwrap_or_default();
+        self.take(LOG_STRIPE_HEAD_WORDS + usize::from(log_count) + usize::from(count) * MEMBER_WORDS)?;
+        push_log_stripe_head(self.out, place, log_count, count);
         for _ in 0..log_count {
-            out.push(bytes.crc()?);
+            self.out.push(self.bytes.crc()?);
         }
         for _ in 0..count {
-            let number = bytes.number()?;
+            let number = self.bytes.number()?;
             let [low, ..] = number.to_le_bytes();
             let fate = MemberFate::from_code(low & ((1 << FATE_BITS) - 1))?;
-            let lcn = after(self.lcn, number >> FATE_BITS);
+            let lcn = after(self.steps.lcn, number >> FATE_BITS);
             check(lcn < LCN_LIMIT, LCN, u32::MAX, "a number below 2^48")?;
-            self.lcn = lcn;
-            push_member(out, self.member(lcn, bytes)?, fate);
+            self.steps.lcn = lcn;
+            let member = self.member(lcn)?;
+            push_member(self.out, member, fate);
         }
         Ok(())
     }
 
-    fn member(&mut self, lcn: u64, bytes: &mut ShortReader<'_>) -> Result<LogMember, FormatError> {
-        let chunk = bytes.place("chunk of a log stripe in a checkpoint list", &mut self.chunk)?;
-        Ok(LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(chunk), crc: bytes.crc()? })
+    fn member(&mut self, lcn: u64) -> Result<LogMember, FormatError> {
+        let what = "chunk of a log stripe in a checkpoint list";
+        let chunk = self.bytes.place(what, &mut self.steps.chunk)?;
+        Ok(LogMember { lcn: Lcn::new(lcn), chunk: ChunkIndex::new(chunk), crc: self.bytes.crc()? })
     }
 
-    fn take_updated(
-        &mut self,
-        columns: u8,
-        bytes: &mut ShortReader<'_>,
-        out: &mut Vec<u32>,
-    ) -> Result<(), FormatError> {
+    fn updated(&mut self, columns: u8) -> Result<(), FormatError> {
         let is_good = (1..=COLUMNS_MAX).contains(&columns.into());
         check(is_good, "columns of updated stripes in a checkpoint list", columns.into(), "1 to 32")?;
-        let before = self.stripe;
-        let stripe = bytes.step("stripe of a checkpoint list", &mut self.stripe, LCN_LIMIT)?;
-        let bits = bytes.number_below("bits of columns in a checkpoint list", 1 << COLUMNS_MAX)?;
-        let bits = u32::try_from(bits).unwrap_or_default();
+        let before = self.steps.stripe;
+        let what = "stripe of a checkpoint list";
+        let stripe = self.bytes.step(what, &mut self.steps.stripe, LCN_LIMIT)?;
+        let what = "bits of columns in a checkpoint list";
+        let bits = u32::try_from(self.bytes.number_below(what, 1 << COLUMNS_MAX)?).unwrap_or_default();
         let [low, high] = split(stripe);
-        out.extend([UPDATED_COLUMNS << 24 | 1 << 16 | u32::from(columns), low, high, bits]);
-        self.chunk = self.chunk.wrapping_add(stripe.wrapping_sub(before));
-        for _ in 0..bits.count_ones() {
-            let chunk = bytes.place("chunk of a column in a checkpoint list", &mut self.chunk)?;
-            out.extend([chunk, bytes.crc()?]);
+        let versions = usize::try_from(bits.count_ones()).unwrap_or_default();
+        self.take(4 + versions * COLUMN_WORDS)?;
+        self.out.extend([UPDATED_COLUMNS << 24 | 1 << 16 | u32::from(columns), low, high, bits]);
+        self.steps.chunk = self.steps.chunk.wrapping_add(stripe.wrapping_sub(before));
+        for _ in 0..versions {
+            let what = "chunk of a column in a checkpoint list";
+            let chunk = self.bytes.place(what, &mut self.steps.chunk)?;
+            self.out.extend([chunk, self.bytes.crc()?]);
         }
         Ok(())
     }

@@ -199,7 +199,7 @@ proptest! {
         )
     ) {
         let Ok(unpacked) = unpack_list(&words) else { return Ok(()) };
-        prop_assert!(unpacked.len() <= 16 * words.len());
+        prop_assert!(unpacked.len() <= 8 * words.len());
         // What can be read can be packed again.
         if Changes::read(&unpacked).is_err() {
             return Ok(());

@@ -111,15 +111,15 @@ fn what_runs_cannot_have_is_refused_by_name() {
         [2 << 24 | 2 << 16 | 1, 9, 0, 0, 0x0101_0101, 0x0101_0101, 1, 1 << 24, 2, 0x0101_0101]
     );
     for end in 0..good.len() {
-        assert!(error(&copied(2, 4, &good[..end])).starts_with("bytes left for a short form") || end == 0);
+        assert!(error(&copied(2, 2 * end as u32, &good[..end])).starts_with("bytes left for a short form"));
     }
     assert!(error(&copied(2, 9, &good)).starts_with("words that a run of a checkpoint list stands for"));
     assert!(error(&copied(2, 11, &good)).starts_with("bytes behind the entries of a run"));
-    assert!(error(&copied(2, 29, &good)).starts_with("words that a run of a checkpoint list stands for"));
+    assert!(error(&copied(2, 15, &good)).starts_with("words that a run of a checkpoint list stands for"));
     assert!(
         error(&copied(2, 10, &[3, 2, 4, 1, 1, 1, 1, 0])).starts_with("bytes behind the entries of a run")
     );
-    for log_count in [0, 16] {
+    for log_count in [0, 5] {
         assert!(error(&copied(log_count, 10, &good)).starts_with("log devices of copied chunks"));
     }
     let mut behind = copied(2, 10, &good);
