@@ -319,11 +319,16 @@ fn check_member(member: &LogMember) -> Result<(), FormatError> {
 }
 
 fn check_below(what: &'static str, found: u64) -> Result<(), FormatError> {
-    if found < LCN_LIMIT {
-        Ok(())
-    } else {
-        Err(FormatError::Malformed { what, found, expected: "a number below 2^48" })
-    }
+    check(found < LCN_LIMIT, what, found, "a number below 2^48")
+}
+
+fn check(
+    holds: bool,
+    what: &'static str,
+    found: impl Into<u64>,
+    expected: &'static str,
+) -> Result<(), FormatError> {
+    if holds { Ok(()) } else { Err(FormatError::Malformed { what, found: found.into(), expected }) }
 }
 
 /// The words of a list that can be read, all of it.
@@ -435,22 +440,12 @@ impl<'a> Versions<'a> {
 
     fn check(self) -> Result<(), FormatError> {
         let Some(bits) = self.bits else { return Ok(()) };
-        let refused = |what: &'static str, found: u64, expected: &'static str| {
-            Err(FormatError::Malformed { what, found, expected })
-        };
         let spare = bits.len() * COLUMNS_PER_WORD - usize::from(self.columns);
         let last = bits.last().copied().unwrap_or_default();
-        if u64::from(last) >> (COLUMNS_PER_WORD - spare) != 0 {
-            return refused(
-                "bits of columns in a checkpoint list",
-                last.into(),
-                "none behind the last column",
-            );
-        }
-        match self.words.chunks_exact(COLUMN_WORDS).find(|words| words[0] == u32::MAX) {
-            Some(words) => refused("chunk of a column in a checkpoint list", words[0].into(), "one that is"),
-            None => Ok(()),
-        }
+        let is_within = u64::from(last) >> (COLUMNS_PER_WORD - spare) == 0;
+        check(is_within, "bits of columns in a checkpoint list", last, "none behind the last column")?;
+        let is_chunk = self.words.chunks_exact(COLUMN_WORDS).all(|words| words[0] != u32::MAX);
+        check(is_chunk, "chunk of a column in a checkpoint list", u32::MAX, "one that is")
     }
 
     fn to_item(self, stripe: StripeId) -> ListItem {

@@ -51,6 +51,12 @@ impl<'a> ShortWriter<'a> {
         }
     }
 
+    /// How many there are of something.
+    #[inline]
+    pub(crate) fn count(&mut self, count: usize) {
+        self.number(u64::try_from(count).expect("a count has 64 bits"));
+    }
+
     /// How far `now` is from `before`, which becomes it.
     #[inline]
     pub(crate) fn step(&mut self, before: &mut u64, now: u64) {
@@ -103,7 +109,7 @@ impl<'a> ShortReader<'a> {
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], FormatError> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(FormatError::Malformed {
             what: "bytes left for a short form",
-            found: self.rest.len() as u64,
+            found: u64::try_from(self.rest.len()).unwrap_or(u64::MAX),
             expected: "as many as it announces",
         })?;
         self.rest = rest;

@@ -107,7 +107,7 @@ impl Copies {
         let mut builder = FrameBuilder::new();
         for (seq, record, bond) in frame.numbered() {
             if !builder.try_push(seq, record, bond) {
-                // Not reachable: they come from a frame, and records of those that write in place have one form.
+                // Not reachable: they come from a frame, and what writes in place has no short forms.
                 return;
             }
         }

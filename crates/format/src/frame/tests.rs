@@ -209,7 +209,8 @@ fn a_short_record_that_leads_too_far_is_refused() {
     let log = |records: &mut RecordBuf| log_stripe(records, &[6, 6], &[member]);
     let many = |records: &mut RecordBuf| log_stripe(records, &[6; 16], &[member]);
     let block = "blocks that a short log stripe is behind the one before";
-    let cases: [(&dyn Fn(&mut RecordBuf), &[u8], &str); 8] = [
+    type First<'a> = &'a dyn Fn(&mut RecordBuf);
+    let cases: [(First<'_>, &[u8], &str); 8] = [
         (&log, &[10, 0xff, 0xff, 0xff, 0xff, 0x3f], block),
         (&log, &[10, 1, 3, 0], "logical chunk of a short log stripe"),
         (&log, &[10, 1, 0, 3], "chunk of a short log stripe"),

@@ -1,8 +1,8 @@
 //! The packed form that lists had before there were steps (decision 0072): it is read, and written no more.
 
-use super::packed::check;
 use super::{
-    Reader, UPDATED_COLUMNS, check_log_stripe, check_stripe, join, log_stripe_words, push_log_stripe, split,
+    Reader, UPDATED_COLUMNS, check, check_log_stripe, check_stripe, join, log_stripe_words, push_log_stripe,
+    split,
 };
 use crate::names::MemberFate;
 use crate::record::COPIES_MAX;

@@ -8,7 +8,7 @@
 use super::older::{COPIED_CHUNKS, UPDATED_STRIPES};
 use super::{
     COLUMN_WORDS, Change, ItemRef, LOG_STRIPE_HEAD_WORDS, MEMBER_WORDS, Members, Reader, UPDATED_COLUMNS,
-    Versions, check_log_stripe, join, push_log_stripe_head, push_member, split,
+    Versions, check, check_log_stripe, join, push_log_stripe_head, push_member, split,
 };
 use crate::names::MemberFate;
 use crate::short::{ShortReader, ShortWriter, after, step};
@@ -149,7 +149,7 @@ impl Steps {
         }
         (self.seq, self.block) = (seq, block.into());
         if !is_copied {
-            out.number(members.iter().len() as u64);
+            out.count(members.iter().len());
             crcs.iter().for_each(|&crc| out.crc(crc));
         }
         for (LogMember { lcn, chunk, crc }, fate) in members.iter() {
@@ -343,7 +343,7 @@ impl RunReader<'_> {
             _ => steps.block.wrapping_add(seqs),
         };
         let what = "log block of a log stripe in a run of a checkpoint list";
-        check(u32::try_from(block).is_ok(), what, u32::MAX, "one below 2^32")?;
+        check(u32::try_from(block).is_ok(), what, block, "one below 2^32")?;
         if steps.block == 0 || !planted(Planted::CopiedWhereFirstIs) {
             steps.block = block;
         }
@@ -352,8 +352,8 @@ impl RunReader<'_> {
         if first & IS_COPIED == 0 {
             return self.members(place, log_count);
         }
-        let (what, found) = ("log devices of copied chunks in a checkpoint list", log_count.into());
-        check((1..=COPIES_MAX).contains(&log_count.into()), what, found, "1 to 4")?;
+        let what = "log devices of copied chunks in a checkpoint list";
+        check((1..=COPIES_MAX).contains(&log_count.into()), what, log_count, "1 to 4")?;
         let lcn = bytes.step(LCN, &mut steps.lcn, LCN_LIMIT)?;
         let member = self.member(lcn)?;
         self.take(LOG_STRIPE_HEAD_WORDS + usize::from(log_count) + MEMBER_WORDS)?;
@@ -378,7 +378,7 @@ impl RunReader<'_> {
             let [low, ..] = number.to_le_bytes();
             let fate = MemberFate::from_code(low & ((1 << FATE_BITS) - 1))?;
             let lcn = after(self.steps.lcn, number >> FATE_BITS);
-            check(lcn < LCN_LIMIT, LCN, u32::MAX, "a number below 2^48")?;
+            check(lcn < LCN_LIMIT, LCN, lcn, "a number below 2^48")?;
             self.steps.lcn = lcn;
             let member = self.member(lcn)?;
             push_member(self.out, member, fate);
@@ -394,7 +394,7 @@ impl RunReader<'_> {
 
     fn updated(&mut self, columns: u8) -> Result<(), FormatError> {
         let is_good = (1..=COLUMNS_MAX).contains(&columns.into());
-        check(is_good, "columns of updated stripes in a checkpoint list", columns.into(), "1 to 32")?;
+        check(is_good, "columns of updated stripes in a checkpoint list", columns, "1 to 32")?;
         let before = self.steps.stripe;
         let what = "stripe of a checkpoint list";
         let stripe = self.bytes.step(what, &mut self.steps.stripe, LCN_LIMIT)?;
@@ -417,15 +417,6 @@ impl RunReader<'_> {
 /// A log stripe comes from one frame, which has fewer members.
 const MEMBERS_LIMIT: u64 = 1 << 16;
 const LCN: &str = "logical chunk of a checkpoint list";
-
-pub(super) fn check(
-    holds: bool,
-    what: &'static str,
-    found: u32,
-    expected: &'static str,
-) -> Result<(), FormatError> {
-    if holds { Ok(()) } else { Err(FormatError::Malformed { what, found: found.into(), expected }) }
-}
 
 #[cfg(test)]
 mod tests;

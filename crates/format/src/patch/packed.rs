@@ -81,13 +81,13 @@ impl GroupBits {
 
 /// Writes a head; how long it is.
 fn put_head(out: &mut [u8; HEAD_BYTES_MAX], last: &mut u64, index: u64, groups: &GroupBits) -> usize {
-    let (before, count) = (*last, groups.count() as u64);
+    let (before, count) = (*last, groups.count());
     let mut head = ShortWriter::new(out);
     head.step(last, index);
-    head.number(count << 1);
+    head.count(count << 1);
     let mut next = 0;
     for group in groups.groups() {
-        head.number((group - next) as u64);
+        head.count(group - next);
         next = group + 1;
     }
     if let Some(len) = head.finish() {
@@ -96,7 +96,7 @@ fn put_head(out: &mut [u8; HEAD_BYTES_MAX], last: &mut u64, index: u64, groups: 
     *last = before;
     let mut head = ShortWriter::new(out);
     head.step(last, index);
-    head.number(count << 1 | 1);
+    head.count(count << 1 | 1);
     groups.0.iter().flat_map(|bits| bits.to_le_bytes()).take(BIT_BYTES).for_each(|byte| head.bytes(&[byte]));
     head.finish().expect("a head has room for a bit for each group")
 }
@@ -118,20 +118,20 @@ pub fn decode_packed_patches(mut words: &[u32]) -> Result<Vec<Patch<'_>>, Format
     let behind = reader.rest().len() + words.len();
     if behind > 0 || spare.iter().any(|&byte| byte != 0) {
         let what = "bytes and words behind packed patches";
-        return Err(FormatError::Malformed { what, found: behind as u64, expected: "none, but zeros" });
+        let found = u64::try_from(behind).unwrap_or(u64::MAX);
+        return Err(FormatError::Malformed { what, found, expected: "none, but zeros" });
     }
     Ok(patches)
 }
 
 fn take_groups(reader: &mut ShortReader<'_>) -> Result<GroupBits, FormatError> {
     let what = "groups of a packed patch";
-    let refused = |found: u64| {
-        Err(FormatError::Malformed { what, found, expected: "1 to 500, as many as are counted, below 500" })
-    };
-    let first = reader.number()?;
+    let refused =
+        FormatError::Malformed { what, found: 0, expected: "1 to 500, as many as are counted, below 500" };
+    let first = usize::try_from(reader.number()?).unwrap_or(usize::MAX);
     let (count, mut groups) = (first >> 1, GroupBits::NONE);
-    if !(1..=PAGE_GROUPS as u64).contains(&count) {
-        return refused(count);
+    if !(1..=PAGE_GROUPS).contains(&count) {
+        return Err(refused);
     }
     if first & 1 == 1 {
         let mut bytes = [0; BIT_WORDS * 4];
@@ -139,18 +139,18 @@ fn take_groups(reader: &mut ShortReader<'_>) -> Result<GroupBits, FormatError> {
         for (bits, bytes) in groups.0.iter_mut().zip(bytes.as_chunks().0) {
             *bits = u32::from_le_bytes(*bytes);
         }
-        let is_good = groups.count() as u64 == count
-            && groups.0[BIT_WORDS - 1] & !GroupBits::all().0[BIT_WORDS - 1] == 0;
-        return if is_good { Ok(groups) } else { refused(count) };
+        let spare = groups.0[BIT_WORDS - 1] & !GroupBits::all().0[BIT_WORDS - 1];
+        return if groups.count() == count && spare == 0 { Ok(groups) } else { Err(refused) };
     }
     let mut next = 0;
     for _ in 0..count {
-        let group = reader.number_below(what, PAGE_GROUPS as u64)? + next;
-        let Some(group) = usize::try_from(group).ok().filter(|&group| group < PAGE_GROUPS) else {
-            return refused(group);
-        };
+        let gap = usize::try_from(reader.number()?).unwrap_or(PAGE_GROUPS);
+        let group = next + gap.min(PAGE_GROUPS);
+        if group >= PAGE_GROUPS {
+            return Err(refused);
+        }
         groups.set_word(group * GROUP_WORDS);
-        next = group as u64 + 1;
+        next = group + 1;
     }
     Ok(groups)
 }

@@ -5,7 +5,6 @@ use super::LogStripe;
 use super::buf::RecordBuf;
 use super::items::{Item, LogMember};
 use super::kind::Cursor;
-use super::short::COPIES_MAX;
 use crate::FormatError;
 use crate::layout::layout;
 use block::ChunkIndex;
@@ -21,6 +20,9 @@ layout!(
 
 /// The byte on disk that tells it from records, which have others.
 pub(crate) const CODE: u8 = 9;
+/// Log chunks, copies of a chunk, that a short form speaks of: so what it stands for is at most some ten
+/// times as long.
+pub(crate) const COPIES_MAX: usize = 15;
 /// What it is called.
 pub(crate) const NAME: &str = "copied chunk";
 

@@ -28,6 +28,7 @@ mod zero;
 
 pub use buf::{CrcOffset, CrcOffsets, PieceOffset, RecordBuf};
 pub use commit::Commit;
+pub(crate) use copied::COPIES_MAX;
 pub use delta::Delta;
 pub use elastic::Elastic;
 pub use full_stripe::FullStripe;
@@ -37,7 +38,7 @@ pub(crate) use kind::BOND_BIT;
 pub use kind::{Bond, CodeIndex, Evidence, Home, NewChunk, Part, Tally};
 pub use log_stripe::LogStripe;
 pub use open_stripe::OpenStripe;
-pub(crate) use short::{COPIES_MAX, Packing, TABLES as SHORT_TABLES};
+pub(crate) use short::{Packing, TABLES as SHORT_TABLES};
 pub use zero::Zero;
 
 use crate::layout::Layout;

@@ -5,9 +5,10 @@
 //! They are forms of frames alone: whoever reads one gets the record that was put in.
 
 use super::buf::RecordBuf;
+use super::copied::{self, COPIES_MAX};
 use super::items::{LogMember, StripeChunk};
 use super::kind::Cursor;
-use super::{Commit, FullStripe, LogStripe, RecordRef, copied};
+use super::{Commit, FullStripe, LogStripe, RecordRef};
 use crate::short::{ShortReader, ShortWriter};
 use crate::{FormatError, LCN_LIMIT};
 use block::{ChunkIndex, Lcn, StripeId};
@@ -24,10 +25,6 @@ pub(crate) const CODES: [(u8, &str); 4] = [
     (COMMIT, "short commit"),
     (FULL_STRIPE, "short full stripe"),
 ];
-
-/// Log chunks, copies of a chunk, that a short form speaks of: so what it stands for is at most some ten
-/// times as long.
-pub(crate) const COPIES_MAX: usize = 15;
 
 /// Member by member, what they are.
 pub(crate) const TABLES: &[(&str, &[(&str, &str)])] = &[
@@ -151,7 +148,7 @@ impl Packing {
         out.bytes(&[LOG_STRIPE]);
         out.number(blocks << 1 | u64::from(is_copied));
         if !is_copied {
-            out.number(members.len() as u64);
+            out.count(members.len());
             crcs.iter().for_each(|crc| out.crc(crc));
         }
         for member in members.iter() {
@@ -270,7 +267,7 @@ impl Packing {
         if is_copied && log_count > COPIES_MAX {
             return Err(FormatError::Malformed {
                 what: "log devices of a short log stripe of one chunk",
-                found: log_count as u64,
+                found: u64::try_from(log_count).unwrap_or(u64::MAX),
                 expected: "at most 15",
             });
         }

@@ -126,19 +126,19 @@ fn what_runs_cannot_have_is_refused_by_name() {
     *behind.last_mut().unwrap() |= 1 << 24;
     assert!(error(&behind).starts_with("bytes behind the entries of a run"));
     assert!(error(&behind[..6]).starts_with("words left for an item"));
-    assert!(error(&copied(2, 10, &[1, 1, 2, 4])).starts_with("log block of a log stripe in a run"));
-    assert!(error(&copied(2, 10, &[3, 1, 4])).starts_with("logical chunk of a checkpoint list"));
-    assert!(error(&copied(2, 10, &[3, 2, 1])).starts_with("chunk of a log stripe in a checkpoint list"));
+    assert!(error(&copied(2, 8, &[1, 1, 2, 4])).starts_with("log block of a log stripe in a run"));
+    assert!(error(&copied(2, 6, &[3, 1, 4])).starts_with("logical chunk of a checkpoint list"));
+    assert!(error(&copied(2, 6, &[3, 2, 1])).starts_with("chunk of a log stripe in a checkpoint list"));
     let members = [2, 0x80, 0x80, 4];
     assert!(error(&copied(0, 4, &members)).starts_with("members of a log stripe in a checkpoint list"));
-    assert!(error(&copied(0, 8, &[2, 1, 0])).starts_with("member fate"));
+    assert!(error(&copied(0, 8, &[2, 1, 0, 0])).starts_with("member fate"));
     let mut first = copied(2, 10, &good);
     first[4] = 1 << 31;
     assert!(error(&first).starts_with("sequence number of a log"));
     for columns in [0, 33] {
         assert!(error(&run(14, columns, [1, 4], &[2, 1])).starts_with("columns of updated stripes"));
     }
-    assert!(error(&run(14, 6, [1, 6], &[1, 1])).starts_with("stripe of a checkpoint list"));
+    assert!(error(&run(14, 6, [1, 4], &[1, 1])).starts_with("stripe of a checkpoint list"));
     assert!(error(&run(14, 6, [1, 6], &[2, 1, 5, 0, 0, 0, 0])).starts_with("chunk of a column"));
     // Columns that are not there are seen by who reads the list.
     let words = unpack_list(&run(14, 6, [1, 6], &[2, 1 << 6, 2, 3, 0, 0, 0])).unwrap();

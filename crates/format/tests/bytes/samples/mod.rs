@@ -407,7 +407,7 @@ fn short_records() -> RecordBuf {
         let columns = [1000, 1000, 1001, 1002].map(|at| chunk((at + stripe as u32 % 100, 9)));
         write::full_stripe(&mut records, StripeId::new(stripe), &columns);
         let data = [0, 7000, 50, 51].map(ChunkIndex::new);
-        write::commit(&mut records, StripeId::new(stripe + 1 & (1 << 48) - 1), &data, &columns[..2]);
+        write::commit(&mut records, StripeId::new((stripe + 1) & ((1 << 48) - 1)), &data, &columns[..2]);
     }
     let columns = [1, 2, 3].map(|at| chunk((at, 5)));
     write::full_stripe(&mut records, StripeId::new(5), &columns);
