@@ -412,6 +412,12 @@ planted!(
     /// The log chunks of a packed run are where the first is.
     #[cfg(feature = "planted-bugs")]
     CopiedWhereFirstIs,
+    /// Each of the patches of a block is looked for as far from the first page as it is from the one before.
+    #[cfg(feature = "planted-bugs")]
+    PatchBesideFirst,
+    /// What a short commit covers is looked for from what the one before took.
+    #[cfg(feature = "planted-bugs")]
+    CommitBesideParity,
 );
 
 #[cfg(feature = "planted-bugs")]
@@ -448,6 +454,8 @@ fn below(bug: Planted) -> Option<block::planted::Planted> {
         (Planted::AnyShardsSuperblock, block::planted::Planted::AnyShardsSuperblock),
         (Planted::CopiedBesideLong, block::planted::Planted::CopiedBesideLong),
         (Planted::CopiedWhereFirstIs, block::planted::Planted::CopiedWhereFirstIs),
+        (Planted::PatchBesideFirst, block::planted::Planted::PatchBesideFirst),
+        (Planted::CommitBesideParity, block::planted::Planted::CommitBesideParity),
     ];
     below.into_iter().find(|(name, _)| *name == bug).map(|(_, below)| below)
 }

@@ -40,6 +40,10 @@ pub enum Planted {
     CopiedBesideLong,
     /// The log chunks of a packed run are where the first is.
     CopiedWhereFirstIs,
+    /// Each of the patches of a block is looked for as far from the first page as it is from the one before.
+    PatchBesideFirst,
+    /// What a short commit covers is looked for from what the one before took.
+    CommitBesideParity,
 }
 
 #[cfg(feature = "planted-bugs")]

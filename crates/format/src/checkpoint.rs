@@ -49,7 +49,7 @@ layout!(
         BODY_CRC: 100, 4, "CRC-32C over the CRC fields of the pages, in order";
         AREA: 104, 1, "own address: full-checkpoint area 0 or 1, or 2 = incremental area";
         KIND: 105, 1, "checkpoint kind";
-        PACKED: 106, 1, "1 = the list, and frames of this epoch, may have short forms";
+        PACKED: 106, 1, "2 = the list and patches, and frames of this epoch, may have short forms; 1 = those of before there were steps";
         ZERO_1: 107, 5, "zero";
         CONFIG_SEQ: 112, 8, "update of the superblocks that was durable when this was written; 0 = not said";
         BESIDE: 120, 8, "of a full one, beside which incremental ones went on: what these build on; else 0";

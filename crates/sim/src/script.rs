@@ -57,7 +57,7 @@ impl Cut {
 }
 
 /// Records of single chunks that fill more than a frame of 4 KiB.
-const RECORDS_OF_FRAMES: u64 = 240;
+const RECORDS_OF_FRAMES: u64 = 520;
 
 /// Flushes after which every ring has frames far behind its first stretch.
 const FLUSHES_OF_RINGS: u64 = 90;

@@ -3,6 +3,7 @@
 use super::{BIT_WORDS, GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, take};
 use crate::short::{ShortReader, ShortWriter};
 use crate::{FormatError, PAGE_WORDS};
+use block::planted::{Planted, planted};
 
 /// Bytes of a bit for each group.
 const BIT_BYTES: usize = PAGE_GROUPS.div_ceil(8);
@@ -110,7 +111,11 @@ pub fn decode_packed_patches(mut words: &[u32]) -> Result<Vec<Patch<'_>>, Format
     let (bytes, spare) = bytes.split_at(len);
     let (mut reader, mut patches, mut last) = (ShortReader::new(bytes), Vec::new(), 0);
     for _ in 0..u16::from_le_bytes([low, high]) {
+        let before = last;
         let index = reader.step("page of a packed patch", &mut last, INDEX_LIMIT)?;
+        if planted(Planted::PatchBesideFirst) && !patches.is_empty() {
+            last = before;
+        }
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let groups = take_groups(&mut reader)?;
         patches.push(Patch { index, groups, words: take(&mut words, groups.count() * GROUP_WORDS)? });

@@ -11,6 +11,7 @@ use super::kind::Cursor;
 use super::{Commit, FullStripe, LogStripe, RecordRef};
 use crate::short::{ShortReader, ShortWriter};
 use crate::{FormatError, LCN_LIMIT};
+use block::planted::{Planted, planted};
 use block::{ChunkIndex, Lcn, StripeId};
 
 /// The bytes on disk that tell short forms from records and from each other.
@@ -295,6 +296,9 @@ impl Packing {
         let (data, parity) = self.commit.ok_or(NONE_BEFORE)?;
         let Steps { mut taken, mut covered, mut stripe, .. } = self.steps;
         Commit::begin(records, StripeId::new(bytes.step(STRIPE, &mut stripe, LCN_LIMIT)?));
+        if planted(Planted::CommitBesideParity) {
+            covered = taken;
+        }
         for _ in 0..data {
             let chunk = bytes.place("data chunk of a short commit", &mut covered)?;
             Commit::push_data(records, ChunkIndex::new(chunk));
