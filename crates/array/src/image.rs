@@ -110,8 +110,8 @@ impl ListWords {
 struct TableBlocks {
     whole: Vec<usize>,
     patched: Vec<usize>,
-    /// Of each block of patches the first, as a place in `patched`, and what comes before their words.
-    starts: Vec<(usize, PatchHeads)>,
+    /// Of each block of patches the first, as a place in `patched`.
+    starts: Vec<usize>,
     /// The words of all these blocks, if they were copied.
     copied: Option<Vec<Vec<u32>>>,
 }
@@ -120,19 +120,19 @@ impl TableBlocks {
     /// What changed since the last checkpoint. A page whose patch would fill a block goes as it is: so there
     /// are never more blocks than pages that changed.
     fn changed(table: &Table) -> Self {
-        let mut blocks = Self::default();
+        let (mut blocks, mut heads) = (Self::default(), PatchHeads::default());
         let forgotten = usize::from(planted(Planted::ForgetChangedPage));
         for (page, later) in with_later(table.changed_pages().skip(forgotten)) {
             later.into_iter().for_each(|page| table.prefetch_groups(page));
             let groups = patched(table.changed_groups(page));
-            let fits = blocks.starts.last_mut().is_some_and(|(_, heads)| heads.try_push(page, &groups));
-            let mut next = PatchHeads::default();
-            if !fits && !next.try_push(page, &groups) {
-                blocks.whole.push(page);
-                continue;
-            }
-            if !fits {
-                blocks.starts.push((blocks.patched.len(), next));
+            if blocks.starts.is_empty() || !heads.try_push(page, &groups) {
+                let mut next = PatchHeads::default();
+                if !next.try_push(page, &groups) {
+                    blocks.whole.push(page);
+                    continue;
+                }
+                heads = next;
+                blocks.starts.push(blocks.patched.len());
             }
             blocks.patched.push(page);
         }
@@ -147,18 +147,18 @@ impl TableBlocks {
     /// there is what a checkpoint holds. Chunks that are taken are left out, as of a snapshot.
     fn copy(&mut self, store: &mut Store) {
         let (table, taken) = (&store.table, store.table.taken_bits(&store.taken));
-        let patches_of = |index: usize, pages: &[usize]| {
+        let patches_of = |pages: &[usize]| {
             let mut words = Vec::with_capacity(PAGE_WORDS);
             pages.iter().for_each(|&page| table.prefetch_patch(page));
-            self.push_heads(index, &mut words);
-            for &page in pages {
-                patched(table.changed_groups(page)).push_words(&table.without(page, &taken), &mut words);
-            }
+            let changed = |page| table.changed_groups(page);
+            push_patches(&mut words, pages, changed, |page, groups, words| {
+                groups.push_words(&table.without(page, &taken), words);
+            });
             words
         };
         let copies = (0..self.count()).map(|index| match self.whole.get(index) {
             Some(&page) => table.without(page, &taken).to_vec(),
-            None => patches_of(index, self.pages(index)),
+            None => patches_of(self.pages(index)),
         });
         self.copied = Some(copies.collect());
         store.table.clear_changed();
@@ -170,15 +170,9 @@ impl TableBlocks {
             return page;
         }
         let block = index - self.whole.len();
-        let Some(&(first, _)) = self.starts.get(block) else { return &[] };
-        let end = self.starts.get(block + 1).map_or(self.patched.len(), |&(next, _)| next);
+        let Some(&first) = self.starts.get(block) else { return &[] };
+        let end = self.starts.get(block + 1).copied().unwrap_or(self.patched.len());
         &self.patched[first..end]
-    }
-
-    /// Adds which groups of the pages of a block changed, which come before what they hold.
-    fn push_heads(&self, index: usize, words: &mut Vec<u32>) {
-        let heads = index.checked_sub(self.whole.len()).and_then(|block| self.starts.get(block));
-        heads.into_iter().for_each(|(_, heads)| heads.encode(words));
     }
 }
 
@@ -190,6 +184,22 @@ fn patched(groups: GroupBits) -> GroupBits {
     groups
 }
 
+/// Adds the patches of pages, as many as a block was planned to hold: which groups of all of them changed,
+/// then what those of each hold, which `push` adds.
+fn push_patches(
+    words: &mut Vec<u32>,
+    pages: &[usize],
+    changed: impl Fn(usize) -> GroupBits,
+    push: impl Fn(usize, &GroupBits, &mut Vec<u32>),
+) {
+    let mut heads = PatchHeads::default();
+    for &page in pages {
+        assert!(heads.try_push(page, &patched(changed(page))), "a block has room for the patches planned");
+    }
+    heads.encode(words);
+    pages.iter().for_each(|&page| push(page, &patched(changed(page)), words));
+}
+
 /// Room for the patches of one block: all copies of it have the same, which are put together once.
 #[derive(Default)]
 pub struct PatchRoom {
@@ -199,17 +209,16 @@ pub struct PatchRoom {
 }
 
 impl PatchRoom {
-    /// The patches of block `index` of the snapshot, which is this unit of this checkpoint.
-    fn patches(&mut self, of: (u64, usize), table: &Table, (blocks, index): (&TableBlocks, usize)) -> &[u32] {
+    /// The patches of pages of the snapshot, which are this unit of this checkpoint.
+    fn patches(&mut self, of: (u64, usize), table: &Table, pages: &[usize]) -> &[u32] {
         if self.of != Some(of) {
-            let pages = blocks.pages(index);
             self.of = Some(of);
             self.words.clear();
             pages.iter().for_each(|&page| table.prefetch_patch(page));
-            blocks.push_heads(index, &mut self.words);
-            for &page in pages {
-                patched(table.snapshot_groups(page)).push_words(table.snapshot_page(page), &mut self.words);
-            }
+            let changed = |page| table.snapshot_groups(page);
+            push_patches(&mut self.words, pages, changed, |page, groups, words| {
+                groups.push_words(table.snapshot_page(page), words);
+            });
         }
         &self.words
     }
@@ -531,8 +540,8 @@ impl Image {
             &[page, ..] if index < self.table.whole.len() => {
                 return (PageKind::Table, page, store.table.snapshot_page(page));
             }
-            _ => {
-                let patches = room.patches((self.number, unit), &store.table, (&self.table, index));
+            pages => {
+                let patches = room.patches((self.number, unit), &store.table, pages);
                 return (PageKind::PackedPatches, index - self.table.whole.len(), patches);
             }
         }

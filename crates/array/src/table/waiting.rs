@@ -9,31 +9,33 @@
 use super::Table;
 use crate::hash::PageMap;
 use crate::planted::{Planted, planted};
-use format::{GroupBits, PAGE_WORDS, Patch};
+use format::{GROUP_WORDS, GroupBits, PAGE_WORDS, Patch};
 use std::ops::Range;
 
 /// A patch that waits.
 struct Waiting {
-    groups: GroupBits,
-    /// Of the words of all.
-    words: Range<usize>,
-    /// The next one of the same page.
-    next: Option<usize>,
+    /// Its groups, among those of all.
+    groups: Range<u32>,
+    /// The next one of the same page; itself if there is none.
+    next: u32,
 }
 
 /// The patches of a page, by their places: the oldest and the newest one.
 #[derive(Clone, Copy)]
 struct Ends {
-    oldest: usize,
-    newest: usize,
+    oldest: u32,
+    newest: u32,
 }
 
-/// See the module's documentation. A start has one for each page that was written since the last full
-/// checkpoint, so they lie side by side; their memory is given back when the last page has come.
+/// See the module's documentation. A start has one for each page that each incremental checkpoint since the
+/// last full one changed, so they lie side by side, most with a single group; their memory is given back when
+/// the last page has come.
 #[derive(Default)]
 pub(super) struct WaitingPatches {
     by_page: PageMap<Ends>,
     patches: Vec<Waiting>,
+    /// The groups of all, and what they hold.
+    groups: Vec<u16>,
     words: Vec<u32>,
 }
 
@@ -53,6 +55,7 @@ impl WaitingPatches {
     pub fn memory_bytes(&self) -> u64 {
         let bytes = self.words.capacity() * size_of::<u32>()
             + self.patches.capacity() * size_of::<Waiting>()
+            + self.groups.capacity() * size_of::<u16>()
             + self.by_page.capacity() * size_of::<(usize, Ends)>();
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
@@ -72,13 +75,15 @@ impl WaitingPatches {
     }
 
     fn push(&mut self, patch: &Patch<'_>) {
-        let start = self.words.len();
+        let start = self.end();
+        let groups = patch.groups.groups().map(|group| u16::try_from(group).expect("a page has 500 groups"));
+        self.groups.extend(groups);
         self.words.extend_from_slice(patch.words);
-        let place = self.patches.len();
-        self.patches.push(Waiting { groups: patch.groups, words: start..self.words.len(), next: None });
+        let place = number(self.patches.len());
+        self.patches.push(Waiting { groups: start..self.end(), next: place });
         match self.by_page.get_mut(&patch.index) {
             Some(ends) => {
-                self.patches[ends.newest].next = Some(place);
+                self.patches[index(ends.newest)].next = place;
                 ends.newest = place;
             }
             None => drop(self.by_page.insert(patch.index, Ends { oldest: place, newest: place })),
@@ -88,11 +93,10 @@ impl WaitingPatches {
     /// Takes the newest patch of a page back.
     fn pop(&mut self, page: usize) {
         let Some(Ends { oldest, newest }) = self.by_page.get(&page).copied() else { return };
-        let before = std::iter::successors(Some(oldest), |&place| self.patches[place].next)
-            .find(|&place| self.patches[place].next == Some(newest));
+        let before = self.places(oldest).find(|&place| place != newest && self.next(place) == Some(newest));
         match before {
             Some(before) => {
-                self.patches[before].next = None;
+                self.patches[index(before)].next = before;
                 self.by_page.insert(page, Ends { oldest, newest: before });
             }
             None => self.remove(page),
@@ -101,13 +105,39 @@ impl WaitingPatches {
 
     /// The patches of a page, the oldest first.
     fn of(&self, page: usize) -> impl Iterator<Item = Patch<'_>> {
-        let oldest = self.by_page.get(&page).map(|ends| ends.oldest);
-        let places = std::iter::successors(oldest, |&place| self.patches[place].next);
+        let places = self.by_page.get(&page).into_iter().flat_map(|ends| self.places(ends.oldest));
         places.map(move |place| {
-            let Waiting { groups, words, .. } = &self.patches[place];
-            Patch { index: page, groups: *groups, words: &self.words[words.clone()] }
+            let Range { start, end } = self.patches[index(place)].groups;
+            let (start, end) = (index(start), index(end));
+            let mut groups = GroupBits::NONE;
+            self.groups[start..end]
+                .iter()
+                .for_each(|&group| groups.set_word(usize::from(group) * GROUP_WORDS));
+            Patch { index: page, groups, words: &self.words[start * GROUP_WORDS..end * GROUP_WORDS] }
         })
     }
+
+    /// The patches of a page from one on, by their places.
+    fn places(&self, first: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(first), |&place| self.next(place))
+    }
+
+    fn next(&self, place: u32) -> Option<u32> {
+        Some(self.patches[index(place)].next).filter(|&next| next != place)
+    }
+
+    /// Groups of all patches.
+    fn end(&self) -> u32 {
+        number(self.groups.len())
+    }
+}
+
+fn number(count: usize) -> u32 {
+    u32::try_from(count).expect("incremental checkpoints have fewer groups than 2^32")
+}
+
+fn index(number: u32) -> usize {
+    usize::try_from(number).expect("there is room for it")
 }
 
 impl Table {

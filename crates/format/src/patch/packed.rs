@@ -8,7 +8,7 @@ use block::planted::{Planted, planted};
 /// Bytes of a bit for each group.
 const BIT_BYTES: usize = PAGE_GROUPS.div_ceil(8);
 /// Bytes of the longest head: its numbers, and the bits of all groups.
-const HEAD_BYTES_MAX: usize = 10 + 2 + BIT_BYTES;
+const HEAD_BYTES_MAX: usize = 10 + 2 + BIT_BYTES + 3;
 /// Pages of the table are below this.
 const INDEX_LIMIT: u64 = 1 << 32;
 
@@ -21,7 +21,7 @@ pub(crate) const PACKED_TABLE: (&str, &[(&str, &str)]) = (
             "1 ...",
             "heads, four bytes a word, the first in the lowest bits; then zeros. A head: step from the page of \
              the patch before to its own, an index in the table; number, twice how many groups of two words \
-             changed, plus 1 if 63 bytes follow that have a bit for each group; else of each the number of \
+             changed, plus 1 if 63 bytes follow that have a bit for each group, as where more than 63 did; else of each the number of \
              groups between the one before and it, of the first those before it",
         ),
         ("...", "the words that changed, as they are now, patch by patch, in order"),
@@ -82,21 +82,18 @@ impl GroupBits {
 
 /// Writes a head; how long it is.
 fn put_head(out: &mut [u8; HEAD_BYTES_MAX], last: &mut u64, index: u64, groups: &GroupBits) -> usize {
-    let (before, count) = (*last, groups.count());
+    let count = groups.count();
     let mut head = ShortWriter::new(out);
     head.step(last, index);
-    head.count(count << 1);
-    let mut next = 0;
-    for group in groups.groups() {
-        head.count(group - next);
-        next = group + 1;
+    if count <= BIT_BYTES {
+        head.count(count << 1);
+        let mut next = 0;
+        for group in groups.groups() {
+            head.count(group - next);
+            next = group + 1;
+        }
+        return head.finish().expect("63 groups of 500 have three gaps of two bytes at most");
     }
-    if let Some(len) = head.finish() {
-        return len;
-    }
-    *last = before;
-    let mut head = ShortWriter::new(out);
-    head.step(last, index);
     head.count(count << 1 | 1);
     groups.0.iter().flat_map(|bits| bits.to_le_bytes()).take(BIT_BYTES).for_each(|byte| head.bytes(&[byte]));
     head.finish().expect("a head has room for a bit for each group")
