@@ -7,6 +7,7 @@ use crate::violation;
 use crate::violation::Violation;
 use array::EngineError;
 use format::{Consistency, MemberState};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 impl Session<'_> {
@@ -77,10 +78,17 @@ impl Session<'_> {
         }
     }
 
-    /// Every member that is healthy now and was not hurt again is above suspicion.
+    /// Every member that is healthy now and was not hurt again is above suspicion; but for one whose own
+    /// rebuild is still to be answered: a shard may not have told the others that it is healthy, while this
+    /// answer is to the rebuild of the device that had its place before.
     fn rebuilt(&mut self, dev: u16) {
         self.machine.say(|| format!("rebuild answered ({dev})"));
-        for dev in 0..self.machine.member_count() {
+        let open = self.requests.values().filter_map(|request| {
+            let Kind::Rebuild { dev } = request.kind else { return None };
+            Some(dev)
+        });
+        let open: BTreeSet<u16> = open.collect();
+        for dev in (0..self.machine.member_count()).filter(|dev| !open.contains(dev)) {
             let standing = self.machine.standing[usize::from(dev)];
             let healthy = self.fleet.state(dev) == MemberState::Healthy;
             self.machine.standing[usize::from(dev)].replacement &= !healthy;
