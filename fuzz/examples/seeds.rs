@@ -24,6 +24,12 @@ fn main() {
             write("list", sample.name, trimmed_words(&sample.block[64..4064]));
         }
     }
+    // Forms that are read, and written no more.
+    let golden =
+        |name: &str| fs::read(root.join("../crates/format/golden/v2").join(name)).expect("it is there");
+    let copied = golden("frame-copied-chunks.bin");
+    write("frame", "frame-copied-chunks", trimmed(&copied[HEAD_BYTES..copied.len() - 4]));
+    write("list", "page-list-packed", trimmed_words(&golden("page-list-packed.bin")[64..4064]));
     let fixtures = root.join("../crates/trace/tests/fixtures");
     let which = [
         ("tiny.csv", 0),

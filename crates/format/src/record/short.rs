@@ -36,7 +36,7 @@ pub(crate) const TABLES: &[(&str, &[(&str, &str)])] = &[
             (
                 "number",
                 "twice how far its log chunk is behind that of the log stripe before, plus 1 if it has one \
-                 member, of which each log chunk is a copy",
+                 member, of which each of at most 15 log chunks is a copy",
             ),
             ("number, checksums", "if not: members; the checksum of the log chunk on each log device"),
             (
