@@ -53,12 +53,17 @@ impl PatchHeads {
         let index = u64::try_from(index).unwrap_or(INDEX_LIMIT);
         assert!(index < INDEX_LIMIT, "a table has fewer pages than 2^32");
         let len = put_head(&mut head, &mut last, index, groups);
-        let fits = 1 + (self.bytes.len() + len).div_ceil(4) + words <= PAGE_WORDS;
+        let fits = page_words(self.bytes.len() + len, words) <= PAGE_WORDS;
         if fits {
             self.bytes.extend_from_slice(&head[..len]);
             (self.count, self.last, self.words) = (self.count + 1, last, words);
         }
         fits
+    }
+
+    /// Words of the page, with those of the groups.
+    pub fn page_words(&self) -> usize {
+        page_words(self.bytes.len(), self.words)
     }
 
     /// Appends the words before those of the groups.
@@ -78,6 +83,11 @@ impl GroupBits {
     pub fn push_words(&self, page: &[u32; PAGE_WORDS], out: &mut Vec<u32>) {
         self.groups().for_each(|group| out.extend_from_slice(&page[group * GROUP_WORDS..][..GROUP_WORDS]));
     }
+}
+
+/// Words of a page with heads of so many bytes and groups of so many words.
+fn page_words(head_bytes: usize, words: usize) -> usize {
+    1 + head_bytes.div_ceil(4) + words
 }
 
 /// Writes a head; how long it is.
