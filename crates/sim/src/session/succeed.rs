@@ -115,7 +115,7 @@ impl Session<'_> {
             SucceedStep::GiveUp { with_member, .. } => {
                 self.abandon(successor);
                 if with_member {
-                    // It may have been above suspicion since its partner failed, which takes it along only now.
+                    // A patrol may have cleared it since its partner failed, which takes it along only now.
                     self.machine.suspects.insert(dev.get());
                     (0..self.fleet.len()).for_each(|at| self.fleet.engine(at).fail_device(dev));
                 }
