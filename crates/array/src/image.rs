@@ -112,8 +112,6 @@ struct TableBlocks {
     patched: Vec<usize>,
     /// Of each block of patches the first, as a place in `patched`.
     starts: Vec<usize>,
-    /// What each of these blocks begins with, at the instant at which it was planned.
-    heads: Vec<PatchHeads>,
     /// The words of all these blocks, if they were copied.
     copied: Option<Vec<Vec<u32>>>,
 }
@@ -122,18 +120,18 @@ impl TableBlocks {
     /// What changed since the last checkpoint. A page whose patch would fill a block goes as it is: so there
     /// are never more blocks than pages that changed.
     fn changed(table: &Table) -> Self {
-        let mut blocks = Self::default();
+        let (mut blocks, mut heads) = (Self::default(), PatchHeads::default());
         let forgotten = usize::from(planted(Planted::ForgetChangedPage));
         for (page, later) in with_later(table.changed_pages().skip(forgotten)) {
             later.into_iter().for_each(|page| table.prefetch_groups(page));
             let groups = patched(table.changed_groups(page));
-            if !blocks.heads.last_mut().is_some_and(|heads| heads.try_push(page, &groups)) {
+            if blocks.starts.is_empty() || !heads.try_push(page, &groups) {
                 let mut next = PatchHeads::default();
                 if !next.try_push(page, &groups) {
                     blocks.whole.push(page);
                     continue;
                 }
-                blocks.heads.push(next);
+                heads = next;
                 blocks.starts.push(blocks.patched.len());
             }
             blocks.patched.push(page);
@@ -145,28 +143,24 @@ impl TableBlocks {
         self.whole.len() + self.starts.len()
     }
 
-    /// Copies what changed, as it was planned just now, so that the table may change and be part of another
-    /// snapshot: from now on what is there is what a checkpoint holds. Chunks that are taken are left out, as
-    /// of a snapshot.
+    /// Copies what changed, so that the table may change and be part of another snapshot: from now on what is
+    /// there is what a checkpoint holds. Chunks that are taken are left out, as of a snapshot.
     fn copy(&mut self, store: &mut Store) {
         let (table, taken) = (&store.table, store.table.taken_bits(&store.taken));
-        let patches_of = |index: usize| {
-            let (mut words, pages) = (Vec::with_capacity(PAGE_WORDS), self.pages(index));
+        let patches_of = |pages: &[usize]| {
+            let mut words = Vec::with_capacity(PAGE_WORDS);
             pages.iter().for_each(|&page| table.prefetch_patch(page));
-            let heads = &self.heads[index - self.whole.len()];
-            heads.encode(&mut words);
-            for &page in pages {
-                patched(table.changed_groups(page)).push_words(&table.without(page, &taken), &mut words);
-            }
-            assert_eq!(words.len(), heads.page_words(), "nothing has changed since the blocks were planned");
+            let changed = |page| table.changed_groups(page);
+            push_patches(&mut words, pages, changed, |page, groups, words| {
+                groups.push_words(&table.without(page, &taken), words);
+            });
             words
         };
         let copies = (0..self.count()).map(|index| match self.whole.get(index) {
             Some(&page) => table.without(page, &taken).to_vec(),
-            None => patches_of(index),
+            None => patches_of(self.pages(index)),
         });
         self.copied = Some(copies.collect());
-        self.heads = Vec::new();
         store.table.clear_changed();
     }
 
@@ -329,7 +323,6 @@ impl Image {
         if image.is_copied() {
             return image;
         }
-        image.table.heads = Vec::new();
         now.store.table.take_snapshot(Extent::Changes);
         now.store.table.hide_taken(&now.store.taken);
         now.store.taken.clear();

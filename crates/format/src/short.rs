@@ -90,6 +90,25 @@ pub(crate) fn after(before: u64, step: u64) -> u64 {
     before.wrapping_add(if step & 1 == 0 { step >> 1 } else { !(step >> 1) })
 }
 
+/// Appends bytes, four a word, the first in the lowest bits; then zeros.
+pub(crate) fn push_bytes(bytes: &[u8], out: &mut Vec<u32>) {
+    let (words, rest) = bytes.as_chunks();
+    out.extend(words.iter().map(|&word| u32::from_le_bytes(word)));
+    if !rest.is_empty() {
+        let mut last = [0; 4];
+        last[..rest.len()].copy_from_slice(rest);
+        out.push(u32::from_le_bytes(last));
+    }
+}
+
+/// The first `len` bytes of words that hold as many, and those behind them, which ought to be zeros; `room`
+/// is overwritten.
+pub(crate) fn bytes_of<'a>(words: &[u32], len: usize, room: &'a mut Vec<u8>) -> (&'a [u8], &'a [u8]) {
+    room.clear();
+    room.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+    room.split_at(len)
+}
+
 /// Reads short forms off the front of foreign bytes.
 pub(crate) struct ShortReader<'a> {
     rest: &'a [u8],

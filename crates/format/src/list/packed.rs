@@ -11,7 +11,7 @@ use super::{
     Versions, check, check_log_stripe, join, push_log_stripe_head, push_member, split,
 };
 use crate::names::MemberFate;
-use crate::short::{ShortReader, ShortWriter, after, step};
+use crate::short::{ShortReader, ShortWriter, after, bytes_of, push_bytes, step};
 use crate::{FormatError, LCN_LIMIT, LogMember};
 use block::planted::{Planted, planted};
 use block::{ChunkIndex, Lcn, Seq};
@@ -206,9 +206,7 @@ fn pack_run(reader: &mut Reader<'_>, bytes: &mut [u8], out: &mut Vec<u32>) {
     if let RunKind::LogStripes { .. } = kind {
         out.extend(split(first));
     }
-    bytes[used..used.next_multiple_of(4)].fill(0);
-    let groups = bytes[..used.next_multiple_of(4)].as_chunks().0;
-    out.extend(groups.iter().map(|&group| u32::from_le_bytes(group)));
+    push_bytes(&bytes[..used], out);
 }
 
 /// The words of a list, or of changes of it, from their packed form.
@@ -293,9 +291,7 @@ impl<'a> Reader<'a> {
 impl Run<'_> {
     /// Adds the items that it stands for; `bytes` is room.
     fn unpack(&self, bytes: &mut Vec<u8>, out: &mut Vec<u32>) -> Result<(), FormatError> {
-        bytes.clear();
-        bytes.extend(self.words.iter().flat_map(|word| word.to_le_bytes()));
-        let (used, spare) = bytes.split_at(self.used);
+        let (used, spare) = bytes_of(self.words, self.used, bytes);
         let steps = Steps { seq: self.first, ..Steps::default() };
         check_log_stripe(Seq::new(self.first))?;
         let mut reader = RunReader { bytes: ShortReader::new(used), steps, left: self.unpacked, out };

@@ -1,7 +1,7 @@
 //! A page of packed patches: first which groups of which pages changed, as bytes, then what they hold now.
 
 use super::{BIT_WORDS, GROUP_WORDS, GroupBits, PAGE_GROUPS, Patch, take};
-use crate::short::{ShortReader, ShortWriter};
+use crate::short::{ShortReader, ShortWriter, bytes_of, push_bytes};
 use crate::{FormatError, PAGE_WORDS};
 use block::planted::{Planted, planted};
 
@@ -39,12 +39,6 @@ pub struct PatchHeads {
 }
 
 impl PatchHeads {
-    /// None.
-    pub fn clear(&mut self) {
-        self.bytes.clear();
-        (self.count, self.last, self.words) = (0, 0, 0);
-    }
-
     /// Adds the patch of these groups, of which there is at least one, of a page; `false`, without effect, if
     /// the page of patches has no room for it.
     pub fn try_push(&mut self, index: usize, groups: &GroupBits) -> bool {
@@ -53,7 +47,7 @@ impl PatchHeads {
         let index = u64::try_from(index).unwrap_or(INDEX_LIMIT);
         assert!(index < INDEX_LIMIT, "a table has fewer pages than 2^32");
         let len = put_head(&mut head, &mut last, index, groups);
-        let fits = page_words(self.bytes.len() + len, words) <= PAGE_WORDS;
+        let fits = 1 + (self.bytes.len() + len).div_ceil(4) + words <= PAGE_WORDS;
         if fits {
             self.bytes.extend_from_slice(&head[..len]);
             (self.count, self.last, self.words) = (self.count + 1, last, words);
@@ -61,20 +55,11 @@ impl PatchHeads {
         fits
     }
 
-    /// Words of the page, with those of the groups.
-    pub fn page_words(&self) -> usize {
-        page_words(self.bytes.len(), self.words)
-    }
-
     /// Appends the words before those of the groups.
     pub fn encode(&self, out: &mut Vec<u32>) {
         let len = u32::try_from(self.bytes.len()).expect("heads fit into a page");
         out.push(u32::from(self.count) | len << 16);
-        out.extend(self.bytes.chunks(4).map(|bytes| {
-            let mut word = [0; 4];
-            word[..bytes.len()].copy_from_slice(bytes);
-            u32::from_le_bytes(word)
-        }));
+        push_bytes(&self.bytes, out);
     }
 }
 
@@ -83,11 +68,6 @@ impl GroupBits {
     pub fn push_words(&self, page: &[u32; PAGE_WORDS], out: &mut Vec<u32>) {
         self.groups().for_each(|group| out.extend_from_slice(&page[group * GROUP_WORDS..][..GROUP_WORDS]));
     }
-}
-
-/// Words of a page with heads of so many bytes and groups of so many words.
-fn page_words(head_bytes: usize, words: usize) -> usize {
-    1 + head_bytes.div_ceil(4) + words
 }
 
 /// Writes a head; how long it is.
@@ -113,9 +93,8 @@ fn put_head(out: &mut [u8; HEAD_BYTES_MAX], last: &mut u64, index: u64, groups: 
 pub fn decode_packed_patches(mut words: &[u32]) -> Result<Vec<Patch<'_>>, FormatError> {
     let [low, high, len_low, len_high] = take(&mut words, 1)?[0].to_le_bytes();
     let len = usize::from(u16::from_le_bytes([len_low, len_high]));
-    let heads = take(&mut words, len.div_ceil(4))?;
-    let bytes: Vec<u8> = heads.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let (bytes, spare) = bytes.split_at(len);
+    let mut room = Vec::new();
+    let (bytes, spare) = bytes_of(take(&mut words, len.div_ceil(4))?, len, &mut room);
     let (mut reader, mut patches, mut last) = (ShortReader::new(bytes), Vec::new(), 0);
     for _ in 0..u16::from_le_bytes([low, high]) {
         let before = last;
@@ -238,7 +217,7 @@ mod tests {
         // Each has a head of three bytes and two words; but where one is far from the page before.
         assert_eq!((count, words.len() + 2 * count), (363, 1000));
         assert!(!heads.try_push(5, &GroupBits::all()));
-        heads.clear();
+        heads = PatchHeads::default();
         assert!(!heads.try_push(5, &GroupBits::all()), "it is longer than the page itself");
         assert!(heads.try_push(5, &bits(0..490)));
     }
@@ -252,11 +231,7 @@ mod tests {
         }
         let head = |bytes: &[u8], words: usize| {
             let mut out = vec![1 | (bytes.len() as u32) << 16];
-            out.extend(bytes.chunks(4).map(|bytes| {
-                let mut word = [0; 4];
-                word[..bytes.len()].copy_from_slice(bytes);
-                u32::from_le_bytes(word)
-            }));
+            push_bytes(bytes, &mut out);
             out.extend(vec![7; words]);
             decode_packed_patches(&out).map(|patches| patches.len())
         };

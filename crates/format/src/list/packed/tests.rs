@@ -92,12 +92,7 @@ fn run(kind: u32, of_all: u32, [entries, unpacked]: [u32; 2], bytes: &[u8]) -> V
     if kind == 13 {
         words.extend([9, 0]);
     }
-    let padded = bytes.chunks(4).map(|bytes| {
-        let mut word = [0; 4];
-        word[..bytes.len()].copy_from_slice(bytes);
-        u32::from_le_bytes(word)
-    });
-    words.extend(padded);
+    push_bytes(bytes, &mut words);
     words
 }
 
