@@ -34,14 +34,16 @@ struct ListWords {
 }
 
 impl ListWords {
-    fn new() -> Self {
-        let (words, rest, piece) = (Vec::new(), Vec::new(), Vec::new());
+    /// An empty one, in the room of one before.
+    fn new(mut words: Vec<u32>) -> Self {
+        words.clear();
+        let (rest, piece) = (Vec::new(), Vec::new());
         Self { words, are_changes: false, open: None, rest, pieces: 0, piece }
     }
 
     /// What the next list is to have of the scheme, which from now on builds on it.
-    fn whole(store: &Store, scheme: &mut dyn Scheme) -> Self {
-        let mut list = Self::new();
+    fn whole(store: &Store, scheme: &mut dyn Scheme, room: Vec<u32>) -> Self {
+        let mut list = Self::new(room);
         list.open = scheme.begin_list();
         if list.open.is_none() {
             scheme.save(store, &mut list.words);
@@ -51,8 +53,8 @@ impl ListWords {
     }
 
     /// What it is to have if the list before is to be had, too; at once, or if that is much piece by piece.
-    fn changed(store: &Store, scheme: &mut dyn Scheme, at_once: bool) -> Self {
-        let mut list = Self::new();
+    fn changed(store: &Store, scheme: &mut dyn Scheme, room: Vec<u32>, at_once: bool) -> Self {
+        let mut list = Self::new(room);
         if !at_once && scheme.change_count() > items_at_once(&store.config) {
             list.open = scheme.begin_changes();
             list.are_changes = list.open.is_some();
@@ -61,7 +63,7 @@ impl ListWords {
             }
         }
         list.are_changes = scheme.save_changes(&mut list.words);
-        if list.are_changes { list } else { Self::whole(store, scheme) }
+        if list.are_changes { list } else { Self::whole(store, scheme, list.words) }
     }
 
     /// Says the rest; of members that are away as much as the list has room for, which has so many words.
@@ -70,10 +72,19 @@ impl ListWords {
         let said = self.words.len() + self.open.unwrap_or_default() + self.rest.len();
         health.save_away(words_max.saturating_sub(said), &mut self.rest);
         if let Some(most) = self.open {
-            return self.words.reserve_exact(most + self.rest.len());
+            return self.make_room(most + self.rest.len());
         }
-        pack_list(&std::mem::take(&mut self.words), &mut self.words);
+        std::mem::swap(&mut self.words, &mut self.piece);
+        pack_list(&self.piece, &mut self.words);
         self.words.append(&mut self.rest);
+        self.piece = Vec::new();
+    }
+
+    /// There is room for so many words. Nothing of what was there before is moved.
+    fn make_room(&mut self, words: usize) {
+        if self.words.capacity() < words {
+            self.words = Vec::with_capacity(words);
+        }
     }
 
     /// The scheme says about so many more items, if it has not said all.
@@ -278,6 +289,13 @@ pub fn items_at_once(config: &ArrayConfig) -> usize {
     items.unwrap_or(ITEMS_MAX).clamp(1, ITEMS_MAX)
 }
 
+/// Blocks of what changed in the table that are put together at once while requests go on; in small arrays
+/// fewer, for the same reason.
+pub fn patched_at_once(config: &ArrayConfig) -> usize {
+    const ITEMS_PER_BLOCK: usize = 256;
+    items_at_once(config).div_ceil(ITEMS_PER_BLOCK)
+}
+
 /// Bytes of memory of the largest checkpoint: pages that change before they are written are kept as they
 /// were, and the scheme's list, of at most so many bytes.
 pub fn bytes_max(config: &ArrayConfig, list_bytes: u64) -> u64 {
@@ -365,6 +383,12 @@ impl Image {
     /// Whether all of its list is there. If not, there may be more of its units later.
     pub fn is_listed(&self) -> bool {
         self.list.open.is_none()
+    }
+
+    /// The room of its list, for that of the next; none if it is large.
+    pub fn into_room(self) -> Vec<u32> {
+        const WORDS_MAX: usize = 1 << 20;
+        if self.list.words.len() <= WORDS_MAX { self.list.words } else { Vec::new() }
     }
 
     /// Pieces of its list that were said one by one.

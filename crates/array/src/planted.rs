@@ -78,6 +78,8 @@ planted!(
     /// Of changes that are said piece by piece, what had to be said before its turn comes before what is
     /// clean.
     EarlyBeforeClean,
+    /// Blocks of patches that were put together in a turn count for ever: a checkpoint with more never ends.
+    PatchedForEver,
     /// A start takes the newest changes of the list alone, on the full checkpoint's.
     NewestChangesOnly,
     /// At the instant of a full checkpoint no incremental one holds what has changed since the one before.

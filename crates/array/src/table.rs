@@ -23,6 +23,7 @@
 mod columns;
 mod frames;
 mod grown;
+mod kept;
 mod page_bits;
 mod paging;
 mod space;
@@ -35,10 +36,10 @@ use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Divisor, Geometry, Lcn, StripeId};
 use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
-use frames::{Frames, GROUP_PAGES, KeptPage, PageWords, TablePage, ZEROS};
+use frames::{Frames, GROUP_PAGES, PageWords, TablePage, ZEROS};
+use kept::KeptPages;
 use page_bits::PageBits;
 use space::SpacePages;
-use std::collections::BTreeMap;
 use waiting::WaitingPatches;
 
 /// Entries of equal size, none of which lies on two pages.
@@ -91,7 +92,6 @@ impl WordAt {
 
 /// Words of a page.
 pub const WORDS: u64 = PAGE_WORDS as u64;
-const PAGE_BYTES: u64 = Frames::CONTENT_BYTES as u64;
 
 /// A chunk that a stripe names, with its column: data, then parity.
 pub type NamedChunk = (StripeId, usize, ChunkIndex);
@@ -120,7 +120,7 @@ pub struct Table {
     /// Pages of the snapshot that nobody said are written.
     wanted: PageBits,
     /// Those of them that changed since, as they were.
-    kept: BTreeMap<usize, Box<KeptPage>>,
+    kept: KeptPages,
     waiting: WaitingPatches,
     /// Stripes, or rows of elastic stripes.
     stripes: Section,
@@ -183,7 +183,7 @@ impl Table {
             saving: PageBits::new(slots.page_count()),
             slots,
             wanted: PageBits::new(pages),
-            kept: BTreeMap::new(),
+            kept: KeptPages::default(),
             waiting: WaitingPatches::default(),
             stripes: stripes_of(config).0,
             space: SpacePages::new(config, stripe_pages_end(config)),
@@ -255,11 +255,10 @@ impl Table {
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
-        let kept = match self.frames.frame_of(index).map(|frame| self.frames.in_frame(frame)) {
-            Some(page) => KeptPage { words: *page.words, changed: std::mem::take(page.changed) },
-            None => KeptPage { words: ZEROS, changed: GroupBits::NONE },
-        };
-        self.kept.insert(index, Box::new(kept));
+        match self.frames.frame_of(index).map(|frame| self.frames.in_frame(frame)) {
+            Some(page) => self.kept.insert(index, page.words, std::mem::take(page.changed)),
+            None => self.kept.insert(index, &ZEROS, GroupBits::NONE),
+        }
     }
 
     fn set(&mut self, at: WordAt, value: u32) {
@@ -351,7 +350,7 @@ impl Table {
 
     /// Bytes held per physical chunk are reported by `status` (requirement L-15).
     pub fn memory_bytes(&self) -> u64 {
-        self.kept.len() as u64 * PAGE_BYTES
+        self.kept.memory_bytes()
             + self.waiting.memory_bytes()
             + self.frames.memory_bytes()
             + 4 * self.changed.memory_bytes()
@@ -544,12 +543,12 @@ impl Table {
 
     /// Whether a page of the snapshot must be read before it can be written.
     pub fn must_read(&self, page: usize) -> bool {
-        self.is_absent(page) && !self.kept.contains_key(&page)
+        self.is_absent(page) && self.kept.get(page).is_none()
     }
 
     /// A page of the snapshot, as it was when that was taken.
     pub fn snapshot_page(&self, index: usize) -> &[u32; PAGE_WORDS] {
-        match self.kept.get(&index) {
+        match self.kept.get(index) {
             Some(kept) if !planted(Planted::SnapshotMoves) => &kept.words,
             Some(_) | None => self.page(index),
         }
@@ -557,7 +556,7 @@ impl Table {
 
     /// What had changed on a page of the snapshot when that was taken.
     pub fn snapshot_groups(&self, index: usize) -> GroupBits {
-        match self.kept.get(&index) {
+        match self.kept.get(index) {
             Some(kept) if !planted(Planted::KeptChangesMove) => kept.changed,
             Some(_) | None => self.changed_groups(index),
         }
@@ -565,7 +564,7 @@ impl Table {
 
     /// A page of the snapshot was written. What changed on it later is in no checkpoint yet.
     pub fn release_page(&mut self, index: usize) {
-        let is_kept = self.kept.remove(&index).is_some();
+        let is_kept = self.kept.remove(index);
         self.wanted.clear(index);
         if let Some(changed) = self.frames.changed_mut(index)
             && !is_kept

@@ -50,8 +50,8 @@ impl Core {
     /// The state of which a checkpoint would be now, and where the newest one is.
     fn checkpoint_now(&mut self) -> (&CheckpointPlace, Now<'_>) {
         let Self { store, scheme, journal, health, jobs, board, .. } = self;
-        let through = jobs.retired;
-        (&board.checkpoint.place, Now { store, scheme: &mut **scheme, journal, health, through })
+        let (through, CheckpointBoard { place, list_room: room, .. }) = (jobs.retired, &mut board.checkpoint);
+        (place, Now { store, scheme: &mut **scheme, journal, health, through, room })
     }
 }
 
@@ -110,7 +110,7 @@ impl Checkpointer {
         let copies = (copies_wanted && !saves_all).then(|| PageCopies::new(core));
         let board = &mut core.board.checkpoint;
         board.completing_begun += u64::from(saves_all || copies_wanted);
-        board.begin(&image);
+        board.begin(&image, core.now_ns);
         board.alone = Some(image.number);
         self.alone.take(image, copies, &mut board.waiting);
         self.alone.begin(core);
@@ -119,8 +119,8 @@ impl Checkpointer {
     /// The full one is begun when the incremental one, on which those beside it build, is durable.
     fn take_both(&mut self, core: &mut Core, incremental: Image, full: Image) {
         let board = &mut core.board.checkpoint;
-        board.begin(&incremental);
-        board.begin(&full);
+        board.begin(&incremental, core.now_ns);
+        board.begin(&full, core.now_ns);
         (board.beside, board.alone) = (Some(incremental.number), Some(full.number));
         self.beside.take(incremental, None, &mut board.waiting);
         self.alone.take(full, None, &mut Vec::new());
@@ -137,7 +137,7 @@ impl Checkpointer {
             // One that has come back does not hold the chain; or more is wanted for some other reason.
             Some(Extent::Unsaved | Extent::Everything) => return,
         };
-        let is_due = is_asked || are_changes_due(core);
+        let is_due = is_asked || are_changes_due(core, Pace::Copied);
         if !is_open || !is_due || core.board.checkpoint.copies_wanted || core.board.frozen {
             return;
         }
@@ -152,7 +152,7 @@ impl Checkpointer {
             return core.board.checkpoint.request(Extent::Unsaved);
         };
         let board = &mut core.board.checkpoint;
-        board.begin(&image);
+        board.begin(&image, core.now_ns);
         board.beside = Some(image.number);
         let waiting = if is_asked { &mut board.waiting } else { &mut Vec::new() };
         self.beside.take(image, None, waiting);
@@ -238,6 +238,7 @@ fn end(core: &mut Core, written: Written) {
     } else if copies.is_some() || image.extent == Extent::Everything {
         board.completing_sealed = board.completing_begun;
     }
+    board.list_room = image.into_room();
 }
 
 /// What a checkpoint is due for.
@@ -250,29 +251,45 @@ struct Due {
 
 fn due(core: &Core) -> Option<Due> {
     let board = &core.board.checkpoint;
-    let extent = board.wanted.max(are_changes_due(core).then_some(Extent::Changes));
+    let pace = if is_ring_short(core) { Pace::Copied } else { Pace::Kept };
+    let extent = board.wanted.max(are_changes_due(core, pace).then_some(Extent::Changes));
     let room = board.room_wanted || core.store.table.is_mostly_unsaved();
     (room || extent.is_some()).then_some(Due { extent, room })
 }
 
 /// Whether there is so much that no checkpoint holds that the log, the journal or a start has too much of it.
-fn are_changes_due(core: &Core) -> bool {
+fn are_changes_due(core: &Core, pace: Pace) -> bool {
     let log_held = core.scheme.log_tail(&core.store).saturating_sub(core.board.checkpoint.place.log_head);
     let log_full = log_held > u64::from(core.store.log.block_count()) / 4;
-    log_full || core.journal.is_due() || has_many_records(core)
+    log_full || core.journal.is_due() || has_many_records(core, pace)
 }
 
 /// Whether a full checkpoint is to be begun beside which others can go on: if pages may be absent, where the
-/// chain of the newest one can be continued, and there is no other reason for a full one than room.
+/// chain of the newest one can be continued, and there is no other reason for a full one than room. What the
+/// incremental one of its instant has is copied at once: if that is much and there is room for it, it is
+/// written before, alone.
 fn may_go_beside(core: &Core, due: &Due) -> bool {
     let (store, board) = (&core.store, &core.board.checkpoint);
-    let ring = store.config.incremental_blocks;
-    let is_short = board.place.chain.left(ring) < u64::from(ring) / 4;
+    let is_little = || records_behind(core) <= 2 * records_max(core) || ring_left(core) < ring_len(core) / 8;
     store.table.is_paged()
         && due.extent.is_none_or(|extent| extent == Extent::Changes)
-        && (due.room || is_short)
+        && (due.room || is_ring_short(core) && is_little())
         && !board.copies_wanted
         && board.place.is_held(&core.health, store)
+}
+
+/// Blocks of the ring of incremental checkpoints.
+fn ring_len(core: &Core) -> u64 {
+    core.store.config.incremental_blocks.into()
+}
+
+fn ring_left(core: &Core) -> u64 {
+    core.board.checkpoint.place.chain.left(core.store.config.incremental_blocks)
+}
+
+/// Whether it is time for a full one.
+fn is_ring_short(core: &Core) -> bool {
+    ring_left(core) < ring_len(core) / 4
 }
 
 /// Records behind a checkpoint after which another is due, if pages may be absent: a start reads a page for
@@ -281,16 +298,46 @@ const RECORDS_MAX: std::ops::RangeInclusive<u64> = 64..=2048;
 const CHUNKS_PER_RECORD: u64 = 64;
 /// Words of what each checkpoint says as a whole for each of these.
 const LATER_PER_RECORD: u64 = 8;
+/// Members that took more records than one in this time read their pages about as fast. So no checkpoint is
+/// begun before the last one is as old as so many records would be, unless there are very many.
+const NS_PER_RECORD: u64 = 120_000;
+const BURST: u64 = 16;
 
-/// Whether so many records came since the last checkpoint that a start would read many pages for them.
-fn has_many_records(core: &Core) -> bool {
-    if !core.store.table.is_paged() {
-        return false;
-    }
+/// How soon many records make a checkpoint due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pace {
+    /// When a start would take long for them.
+    Kept,
+    /// As soon as there are as many: what changed is copied at once.
+    Copied,
+}
+
+fn records_max(core: &Core) -> u64 {
     let of_size = u64::from(core.store.config.chunks_per_device) / CHUNKS_PER_RECORD;
     let most = of_size.clamp(*RECORDS_MAX.start(), *RECORDS_MAX.end());
-    let most = most.max(core.store.table.later_count() / LATER_PER_RECORD);
-    core.jobs.retired.get().saturating_sub(core.board.checkpoint.through.get()) > most
+    most.max(core.store.table.later_count() / LATER_PER_RECORD)
+}
+
+/// Records that the newest checkpoint does not hold.
+fn records_behind(core: &Core) -> u64 {
+    core.jobs.retired.get().saturating_sub(core.board.checkpoint.through.get())
+}
+
+/// When so many records are long enough ago that the next checkpoint is due for them; `None` if they are few,
+/// or all pages are in memory.
+fn records_due_ns(core: &Core, pace: Pace) -> Option<u64> {
+    let (most, behind) = (records_max(core), records_behind(core));
+    if !core.store.table.is_paged() || behind <= most {
+        return None;
+    }
+    let waits = pace == Pace::Kept && behind <= most.saturating_mul(BURST);
+    let wait_ns = if waits { most.saturating_mul(NS_PER_RECORD) } else { 0 };
+    Some(core.board.checkpoint.begun_ns.saturating_add(wait_ns))
+}
+
+/// Whether so many records came since the last checkpoint that a start would read many pages for them.
+fn has_many_records(core: &Core, pace: Pace) -> bool {
+    records_due_ns(core, pace).is_some_and(|due_ns| due_ns <= core.now_ns)
 }
 
 impl Activity for Checkpointer {
@@ -323,8 +370,9 @@ impl Activity for Checkpointer {
         core.board.checkpoint.is_busy()
     }
 
-    fn deadline(&self, _core: &Core) -> Option<Deadline> {
-        None
+    fn deadline(&self, core: &Core) -> Option<Deadline> {
+        let due_ns = records_due_ns(core, Pace::Kept).filter(|&due_ns| due_ns > core.now_ns);
+        due_ns.filter(|_| self.is_idle() && !core.board.frozen).map(Deadline::Work)
     }
 
     fn waits_for_buffers(&self, core: &Core) -> bool {

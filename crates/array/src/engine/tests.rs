@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use super::Core;
+use super::checkpoint::Checkpointer;
 use super::confirm::Confirmation;
 use super::flush::Flusher;
 use super::members::Publisher;
@@ -248,7 +249,7 @@ fn a_frozen_array_writes_no_checkpoint_and_says_so() {
     let request = core.open_control(3);
     core.board.checkpoint.want(request, CheckpointKind::Full);
     core.board.frozen = true;
-    super::checkpoint::Checkpointer::default().drive_frozen(&mut core);
+    Checkpointer::default().drive_frozen(&mut core);
     assert_eq!(core.answers.done, [Done { tag: 3, result: Err(EngineError::ArrayFailed) }]);
     assert!(core.ops.list.is_empty() && !core.board.checkpoint.is_busy());
 }
@@ -268,4 +269,40 @@ fn what_the_last_flush_made_durable_is_named_when_nothing_comes() {
     Confirmation.drive(&mut core);
     assert_eq!((core.ops.list.len(), core.board.members.confirmed_through), (4, Seq::new(7)));
     assert_eq!(Confirmation.deadline(&core), None);
+}
+
+/// Of an array whose table is paged, so many records that no checkpoint holds.
+fn core_behind(records: u64) -> Core {
+    let mut core = core(EngineOptions::default());
+    let config = core.store.config;
+    core.store.table.set_bytes_max(&config, 0);
+    core.jobs.retired = Seq::new(core.board.checkpoint.through.get() + records);
+    assert!(core.store.table.is_paged());
+    core
+}
+
+#[test]
+fn records_that_came_quickly_make_a_checkpoint_due_when_they_are_old() {
+    // Small arrays: 64 records, as old as they would be if one came in 120 us.
+    let due_ns = 64 * 120_000;
+    let mut checkpointer = Checkpointer::default();
+    assert_eq!(checkpointer.deadline(&core_behind(64)), None);
+    let mut core = core_behind(65);
+    assert_eq!(checkpointer.deadline(&core), Some(Deadline::Work(due_ns)));
+    core.now_ns = due_ns - 1;
+    checkpointer.drive(&mut core);
+    assert!(!core.board.checkpoint.is_busy());
+    core.now_ns = due_ns;
+    checkpointer.drive(&mut core);
+    assert!(core.board.checkpoint.is_under_way());
+    assert_eq!(checkpointer.deadline(&core), None);
+}
+
+#[test]
+fn very_many_records_make_a_checkpoint_due_at_once() {
+    for (records, is_due) in [(64 * 16, false), (64 * 16 + 1, true)] {
+        let (mut checkpointer, mut core) = (Checkpointer::default(), core_behind(records));
+        checkpointer.drive(&mut core);
+        assert_eq!(core.board.checkpoint.is_under_way(), is_due, "{records} records");
+    }
 }

@@ -58,18 +58,20 @@ pub struct Now<'a> {
     pub journal: &'a Journal,
     pub health: &'a Health,
     pub through: Seq,
+    /// Room for its list: that of a checkpoint before.
+    pub room: &'a mut Vec<u32>,
 }
 
 impl Now<'_> {
     /// All of the list.
     fn list(&mut self) -> ListWords {
-        let list = ListWords::whole(self.store, self.scheme);
+        let list = ListWords::whole(self.store, self.scheme, std::mem::take(self.room));
         self.ended(list)
     }
 
     /// What changed of it.
     fn changes(&mut self, at_once: bool) -> ListWords {
-        let list = ListWords::changed(self.store, self.scheme, at_once);
+        let list = ListWords::changed(self.store, self.scheme, std::mem::take(self.room), at_once);
         self.ended(list)
     }
 
@@ -165,21 +167,26 @@ impl CheckpointPlace {
         devices: Vec<DevIndex>,
         (is_copied, place): (bool, Where),
     ) -> Option<Image> {
-        // At once beside a full one, of which another list is being said, and before there are requests.
-        let list = now.changes(is_copied || place == Where::Next);
         let mut table = TableBlocks::changed(&now.store.table);
         if planted(Planted::InstantForgotten) && is_copied && devices == self.devices {
             table = TableBlocks::default();
         }
-        let blocks = 1 + table.count() + list.words_max().div_ceil(PAGE_WORDS);
-        let ring = now.store.config.incremental_blocks;
-        let place_with = |spare| self.chain.place(blocks as u64, spare, ring);
+        let (ring, is_paged) = (now.store.config.incremental_blocks, now.store.table.is_paged());
         let spare = u64::from(ring) / SPARE_FOR_START;
-        let position = match place {
-            Where::Next => place_with(0).filter(|&position| position == self.chain.next)?,
-            Where::Anywhere if now.store.table.is_paged() => place_with(spare).or_else(|| place_with(0))?,
-            Where::Anywhere => place_with(0)?,
+        let place_of = |list_words: usize| {
+            let blocks = (1 + table.count() + list_words.div_ceil(PAGE_WORDS)) as u64;
+            let place_with = |spare| self.chain.place(blocks, spare, ring);
+            match place {
+                Where::Next => place_with(0).filter(|&position| position == self.chain.next),
+                Where::Anywhere if is_paged => place_with(spare).or_else(|| place_with(0)),
+                Where::Anywhere => place_with(0),
+            }
         };
+        // At once beside a full one, of which another list is being said, before there are requests, and
+        // where there is room only for what it takes, not for what it may take.
+        let at_once = is_copied || place == Where::Next || place_of(now.scheme.changes_max()).is_none();
+        let list = now.changes(at_once);
+        let position = place_of(list.words_max())?;
         if is_copied {
             table.copy(now.store);
         }

@@ -302,7 +302,8 @@ pub(crate) fn write_checkpoint(
     saved: Option<&SavedPages>,
 ) -> Result<(), AssembleError> {
     let Parts { store, scheme, health, journal, .. } = parts;
-    let mut now = Now { store, scheme: &mut **scheme, journal, health, through };
+    let room = &mut Vec::new();
+    let mut now = Now { store, scheme: &mut **scheme, journal, health, through, room };
     let mut image = parts.checkpoint.choose_first(&mut now);
     while !image.is_listed() {
         image.list_more(now.store, now.scheme, ITEMS_AT_ONCE);

@@ -254,6 +254,11 @@ pub trait Scheme: Send {
         0
     }
 
+    /// Words that these take at most if they are said piece by piece.
+    fn changes_max(&self) -> usize {
+        0
+    }
+
     /// The same changes, said piece by piece by [`Scheme::say_more`], like [`Scheme::begin_list`].
     fn begin_changes(&mut self) -> Option<usize> {
         None

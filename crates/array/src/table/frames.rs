@@ -14,12 +14,6 @@ pub(super) struct TablePage<'a> {
     pub changed: &'a mut GroupBits,
 }
 
-/// A page as it was when a checkpoint was taken, with what had changed on it.
-pub(super) struct KeptPage {
-    pub words: PageWords,
-    pub changed: GroupBits,
-}
-
 /// Pages whose frames are looked up together.
 const GROUP: usize = 32;
 /// The same, for sums of bytes.

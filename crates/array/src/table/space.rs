@@ -263,7 +263,7 @@ impl Table {
             } else if self.wanted.has(at.page) {
                 self.keep(at.page);
             }
-            if let Some(kept) = self.kept.get_mut(&at.page)
+            if let Some(kept) = self.kept.get_mut(at.page)
                 && !planted(Planted::SaveTaken)
             {
                 kept.words[at.word] &= !bit;

@@ -13,6 +13,10 @@ pub(in crate::engine) struct CheckpointBoard {
     pub place: CheckpointPlace,
     /// Records that it holds.
     pub through: Seq,
+    /// When the newest of these that holds what changed was begun, in the engine's time.
+    pub(super) begun_ns: u64,
+    /// Room for the list of the next one.
+    pub(super) list_room: Vec<u32>,
     /// Number of the one under way, if one is.
     pub(super) alone: Option<u64>,
     /// And of an incremental one beside a full one.
@@ -36,6 +40,8 @@ impl CheckpointBoard {
         Self {
             place,
             through,
+            begun_ns: 0,
+            list_room: Vec::new(),
             alone: None,
             beside: None,
             fulls: (0, 0),
@@ -131,9 +137,9 @@ impl CheckpointBoard {
         self.room_wanted = true;
     }
 
-    /// One is begun: its number is used.
-    pub(super) fn begin(&mut self, image: &Image) {
-        self.place.used = image.number;
+    /// One is begun at `now_ns`: its number is used.
+    pub(super) fn begin(&mut self, image: &Image, now_ns: u64) {
+        (self.place.used, self.begun_ns) = (image.number, now_ns);
         if image.kind == CheckpointKind::Full {
             self.fulls.0 += 1;
         }

@@ -1,14 +1,15 @@
 //! One checkpoint on its way to the members: pages, flush, header, flush.
 
+use super::{BURST, records_max};
 use crate::engine::copies::PageCopies;
 use crate::engine::request::Request;
 use crate::engine::wake::count;
 use crate::engine::{Core, Purpose, Tag};
-use crate::image::{Image, PatchRoom, items_at_once};
+use crate::image::{Image, PatchRoom, items_at_once, patched_at_once};
 use crate::planted::{Planted, planted};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Slot, Stream};
-use format::BodyCrc;
+use format::{BodyCrc, CheckpointKind};
 
 /// Pages that a checkpoint has brought in ahead.
 const PAGES_AHEAD: usize = 32;
@@ -59,6 +60,8 @@ pub(super) struct Writer {
     image: Option<Image>,
     bodies: Vec<BodyCrc>,
     patches: PatchRoom,
+    /// Blocks of what changed in the table that may yet be put together in this turn.
+    patches_left: usize,
     /// What is copied beside the image.
     copies: Option<PageCopies>,
     outstanding: u32,
@@ -69,8 +72,20 @@ pub(super) struct Writer {
 impl Writer {
     pub fn new(is_beside: bool) -> Self {
         let (image, bodies, copies, answering) = (None, Vec::new(), None, Vec::new());
-        let (stage, patches, outstanding, failed) = (Stage::Idle, PatchRoom::default(), 0, false);
-        Self { is_beside, stage, image, bodies, patches, copies, outstanding, answering, failed }
+        let (stage, patches, patches_left) = (Stage::Idle, PatchRoom::default(), 0);
+        let (outstanding, failed) = (0, false);
+        Self {
+            is_beside,
+            stage,
+            image,
+            bodies,
+            patches,
+            patches_left,
+            copies,
+            outstanding,
+            answering,
+            failed,
+        }
     }
 
     pub fn stage(&self) -> Stage {
@@ -107,9 +122,13 @@ impl Writer {
 
     /// What it can do without waiting.
     pub fn drive(&mut self, core: &mut Core) {
+        let haste = self.image.as_ref().map_or(1, |image| haste(core, image));
+        if !planted(Planted::PatchedForEver) {
+            self.patches_left = patched_at_once(&core.store.config) * haste;
+        }
         match self.stage {
             Stage::Pages { .. } => {
-                self.list_more(core);
+                self.list_more(core, haste);
                 self.write_pages(core);
             }
             Stage::Copies => self.copy_pages(core),
@@ -149,9 +168,9 @@ impl Writer {
     }
 
     /// The next piece of its list is said, once in a turn: requests go on between.
-    fn list_more(&mut self, core: &mut Core) {
+    fn list_more(&mut self, core: &mut Core, haste: usize) {
         if let Some(image) = &mut self.image {
-            let items = items_at_once(&core.store.config);
+            let items = items_at_once(&core.store.config) * haste;
             image.list_more(&core.store, &mut *core.scheme, items);
         }
     }
@@ -168,7 +187,7 @@ impl Writer {
                 (unit, copy) = (unit + 1, 0);
                 continue;
             }
-            if !has_page(core, &image, unit) {
+            if !has_page(core, &image, unit) || !self.may_patch(core, &image, (unit, copy)) {
                 break;
             }
             let (dev, offset) = image.target(&core.store, unit, copy);
@@ -194,6 +213,17 @@ impl Writer {
             self.stage = Stage::Copies;
             self.copy_pages(core);
         }
+    }
+
+    /// Whether another block of what changed in the table may be put together in this turn, if that unit is
+    /// one.
+    fn may_patch(&mut self, core: &Core, image: &Image, (unit, copy): (usize, usize)) -> bool {
+        if copy > 0 || image.is_saved(unit) || image.table_pages(&core.store, unit).is_empty() {
+            return true;
+        }
+        let left = self.patches_left.checked_sub(1);
+        self.patches_left = left.unwrap_or_default();
+        left.is_some()
     }
 
     fn copy_pages(&mut self, core: &mut Core) {
@@ -299,6 +329,16 @@ impl Writer {
         let listed = self.image.as_ref().map_or(0, Image::pieces_listed);
         [stage, count(copy), count(unit) + count(listed)]
     }
+}
+
+/// How many times as much is done in a turn as where there is time: an incremental one must get on faster than
+/// records come, which the next one has.
+fn haste(core: &Core, image: &Image) -> usize {
+    if image.kind == CheckpointKind::Full {
+        return 1;
+    }
+    let since = core.jobs.retired.get().saturating_sub(image.through.get());
+    usize::try_from((1 + since / records_max(core)).min(BURST)).unwrap_or(1)
 }
 
 /// Whether the page of a unit is in memory; if not, it is asked for, and so are those of the next units.

@@ -525,13 +525,18 @@ impl Scheme for Eplog {
         self.dirty.change_count() + self.log.change_count()
     }
 
-    fn begin_changes(&mut self) -> Option<usize> {
+    fn changes_max(&self) -> usize {
         let changed = self.dirty.changed_words() + self.log.changed_words();
         let gone = self.dirty.cleaned_words() + self.log.ended_words();
         let words = changed.min(self.list_size().words) + gone;
+        usize::try_from(words).expect("the list fits memory")
+    }
+
+    fn begin_changes(&mut self) -> Option<usize> {
+        let most = self.changes_max();
         self.dirty.begin_changes();
         self.log.begin_changes();
-        Some(usize::try_from(words).expect("the list fits memory"))
+        Some(most)
     }
 
     fn save_changes(&mut self, words: &mut Vec<u32>) -> bool {
