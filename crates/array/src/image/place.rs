@@ -42,6 +42,9 @@ pub struct CheckpointPlace {
 /// there is as much, for the one that ends the next start: so that it need not write all pages that changed.
 const SPARE_FOR_START: u64 = 16;
 
+/// Words that the patch of a page takes, about: what it really takes is known when all is put together.
+const PATCH_WORDS: usize = 16;
+
 /// Where the next incremental checkpoint may be in their ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Where {
@@ -167,14 +170,10 @@ impl CheckpointPlace {
         devices: Vec<DevIndex>,
         (is_copied, place): (bool, Where),
     ) -> Option<Image> {
-        let mut table = TableBlocks::changed(&now.store.table);
-        if planted(Planted::InstantForgotten) && is_copied && devices == self.devices {
-            table = TableBlocks::default();
-        }
         let (ring, is_paged) = (now.store.config.incremental_blocks, now.store.table.is_paged());
         let spare = u64::from(ring) / SPARE_FOR_START;
-        let place_of = |list_words: usize| {
-            let blocks = (1 + table.count() + list_words.div_ceil(PAGE_WORDS)) as u64;
+        let place_of = |table_blocks: usize, list_words: usize| {
+            let blocks = (1 + table_blocks + list_words.div_ceil(PAGE_WORDS)) as u64;
             let place_with = |spare| self.chain.place(blocks, spare, ring);
             match place {
                 Where::Next => place_with(0).filter(|&position| position == self.chain.next),
@@ -184,9 +183,14 @@ impl CheckpointPlace {
         };
         // At once beside a full one, of which another list is being said, before there are requests, and
         // where there is room only for what it takes, not for what it may take.
-        let at_once = is_copied || place == Where::Next || place_of(now.scheme.changes_max()).is_none();
-        let list = now.changes(at_once);
-        let position = place_of(list.words_max())?;
+        let about = (now.store.table.changed_count() * PATCH_WORDS).div_ceil(PAGE_WORDS);
+        let is_tight = place_of(about, now.scheme.changes_max()).is_none();
+        let list = now.changes(is_copied || place == Where::Next || is_tight);
+        let mut table = TableBlocks::changed(&now.store.table);
+        if planted(Planted::InstantForgotten) && is_copied && devices == self.devices {
+            table = TableBlocks::default();
+        }
+        let position = place_of(table.count(), list.words_max())?;
         if is_copied {
             table.copy(now.store);
         }
