@@ -67,17 +67,15 @@ impl ListWords {
     }
 
     /// Says the rest; of members that are away as much as the list has room for, which has so many words.
-    fn end_with(&mut self, store: &mut Store, health: &Health, words_max: usize) {
-        store.save_space(&mut self.rest);
+    fn end_with(&mut self, space: Vec<u32>, health: &Health, words_max: usize) {
+        self.rest = space;
         let said = self.words.len() + self.open.unwrap_or_default() + self.rest.len();
         health.save_away(words_max.saturating_sub(said), &mut self.rest);
         if let Some(most) = self.open {
             return self.make_room(most + self.rest.len());
         }
-        std::mem::swap(&mut self.words, &mut self.piece);
-        pack_list(&self.piece, &mut self.words);
+        pack_list(&std::mem::take(&mut self.words), &mut self.words);
         self.words.append(&mut self.rest);
-        self.piece = Vec::new();
     }
 
     /// There is room for so many words. Nothing of what was there before is moved.
@@ -387,8 +385,8 @@ impl Image {
 
     /// The room of its list, for that of the next; none if it is large.
     pub fn into_room(self) -> Vec<u32> {
-        const WORDS_MAX: usize = 1 << 20;
-        if self.list.words.len() <= WORDS_MAX { self.list.words } else { Vec::new() }
+        const WORDS_MAX: usize = 1 << 22;
+        if self.list.words.capacity() <= WORDS_MAX { self.list.words } else { Vec::new() }
     }
 
     /// Pieces of its list that were said one by one.

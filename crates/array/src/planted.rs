@@ -78,7 +78,7 @@ planted!(
     /// Of changes that are said piece by piece, what had to be said before its turn comes before what is
     /// clean.
     EarlyBeforeClean,
-    /// Blocks of patches that were put together in a turn count for ever: a checkpoint with more never ends.
+    /// What may be put together of what changed in a turn is never renewed: a checkpoint with any never ends.
     PatchedForEver,
     /// A start takes the newest changes of the list alone, on the full checkpoint's.
     NewestChangesOnly,

@@ -87,8 +87,15 @@ impl Checkpointer {
                 None => core.board.checkpoint.request_room(),
             };
         }
-        (core.board.checkpoint.wanted, core.board.checkpoint.room_wanted) = (None, false);
         let goes_beside = may_go_beside(core, &wanted);
+        let is_before = goes_beside && !is_little(core);
+        let board = &mut core.board.checkpoint;
+        (board.wanted, board.room_wanted) = (None, board.room_wanted && is_before);
+        if is_before {
+            let (place, mut now) = core.checkpoint_now();
+            let image = place.choose(Extent::Changes, &mut now);
+            return self.take_alone(core, image);
+        }
         if goes_beside {
             let (place, mut now) = core.checkpoint_now();
             if let Some((incremental, full)) = place.choose_both(&mut now) {
@@ -265,17 +272,20 @@ fn are_changes_due(core: &Core, pace: Pace) -> bool {
 }
 
 /// Whether a full checkpoint is to be begun beside which others can go on: if pages may be absent, where the
-/// chain of the newest one can be continued, and there is no other reason for a full one than room. What the
-/// incremental one of its instant has is copied at once: if that is much and there is room for it, it is
-/// written before, alone.
+/// chain of the newest one can be continued, and there is no other reason for a full one than room.
 fn may_go_beside(core: &Core, due: &Due) -> bool {
     let (store, board) = (&core.store, &core.board.checkpoint);
-    let is_little = || records_behind(core) <= 2 * records_max(core) || ring_left(core) < ring_len(core) / 8;
     store.table.is_paged()
         && due.extent.is_none_or(|extent| extent == Extent::Changes)
-        && (due.room || is_ring_short(core) && is_little())
+        && (due.room || is_ring_short(core))
         && !board.copies_wanted
         && board.place.is_held(&core.health, store)
+}
+
+/// Whether the incremental one of the instant of a full one has little, all of which is copied at once. If it
+/// has much and there is room for that, it is written before, alone.
+fn is_little(core: &Core) -> bool {
+    records_behind(core) <= 2 * records_max(core) || ring_left(core) < ring_len(core) / 8
 }
 
 /// Blocks of the ring of incremental checkpoints.
@@ -287,7 +297,7 @@ fn ring_left(core: &Core) -> u64 {
     core.board.checkpoint.place.chain.left(core.store.config.incremental_blocks)
 }
 
-/// Whether it is time for a full one.
+/// Whether it is time for a full one, or for few records in the one before it.
 fn is_ring_short(core: &Core) -> bool {
     ring_left(core) < ring_len(core) / 4
 }
@@ -372,7 +382,7 @@ impl Activity for Checkpointer {
 
     fn deadline(&self, core: &Core) -> Option<Deadline> {
         let due_ns = records_due_ns(core, Pace::Kept).filter(|&due_ns| due_ns > core.now_ns);
-        due_ns.filter(|_| self.is_idle() && !core.board.frozen).map(Deadline::Work)
+        due_ns.filter(|_| self.is_idle() && !core.board.frozen).map(Deadline::Room)
     }
 
     fn waits_for_buffers(&self, core: &Core) -> bool {

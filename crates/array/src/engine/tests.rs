@@ -288,7 +288,7 @@ fn records_that_came_quickly_make_a_checkpoint_due_when_they_are_old() {
     let mut checkpointer = Checkpointer::default();
     assert_eq!(checkpointer.deadline(&core_behind(64)), None);
     let mut core = core_behind(65);
-    assert_eq!(checkpointer.deadline(&core), Some(Deadline::Work(due_ns)));
+    assert_eq!(checkpointer.deadline(&core), Some(Deadline::Room(due_ns)));
     core.now_ns = due_ns - 1;
     checkpointer.drive(&mut core);
     assert!(!core.board.checkpoint.is_busy());

@@ -42,9 +42,6 @@ pub struct CheckpointPlace {
 /// there is as much, for the one that ends the next start: so that it need not write all pages that changed.
 const SPARE_FOR_START: u64 = 16;
 
-/// Words that the patch of a page takes, about: what it really takes is known when all is put together.
-const PATCH_WORDS: usize = 16;
-
 /// Where the next incremental checkpoint may be in their ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Where {
@@ -68,20 +65,22 @@ pub struct Now<'a> {
 impl Now<'_> {
     /// All of the list.
     fn list(&mut self) -> ListWords {
+        let mut space = Vec::new();
+        self.store.save_space(&mut space);
         let list = ListWords::whole(self.store, self.scheme, std::mem::take(self.room));
-        self.ended(list)
+        self.ended(list, space)
     }
 
-    /// What changed of it.
-    fn changes(&mut self, at_once: bool) -> ListWords {
+    /// What changed of it; `space` is what is said of that as a whole.
+    fn changes(&mut self, at_once: bool, space: Vec<u32>) -> ListWords {
         let list = ListWords::changed(self.store, self.scheme, std::mem::take(self.room), at_once);
-        self.ended(list)
+        self.ended(list, space)
     }
 
-    fn ended(&mut self, mut list: ListWords) -> ListWords {
+    fn ended(&mut self, mut list: ListWords, space: Vec<u32>) -> ListWords {
         let root_pages = self.store.table.slots().root_words().div_ceil(PAGE_WORDS);
         let list_max = (self.store.config.full_blocks as usize).saturating_sub(1 + root_pages) * PAGE_WORDS;
-        list.end_with(self.store, self.health, list_max);
+        list.end_with(space, self.health, list_max);
         list
     }
 }
@@ -181,15 +180,16 @@ impl CheckpointPlace {
                 Where::Anywhere => place_with(0),
             }
         };
-        // At once beside a full one, of which another list is being said, before there are requests, and
-        // where there is room only for what it takes, not for what it may take.
-        let about = (now.store.table.changed_count() * PATCH_WORDS).div_ceil(PAGE_WORDS);
-        let is_tight = place_of(about, now.scheme.changes_max()).is_none();
-        let list = now.changes(is_copied || place == Where::Next || is_tight);
+        let mut space = Vec::new();
+        now.store.save_space(&mut space);
         let mut table = TableBlocks::changed(&now.store.table);
         if planted(Planted::InstantForgotten) && is_copied && devices == self.devices {
             table = TableBlocks::default();
         }
+        // At once beside a full one, of which another list is being said, before there are requests, and
+        // where there is room only for what it takes, not for what it may take.
+        let is_tight = is_paged && place_of(table.count(), now.scheme.changes_max() + space.len()).is_none();
+        let list = now.changes(is_copied || place == Where::Next || is_tight, space);
         let position = place_of(table.count(), list.words_max())?;
         if is_copied {
             table.copy(now.store);

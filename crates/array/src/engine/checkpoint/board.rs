@@ -13,7 +13,7 @@ pub(in crate::engine) struct CheckpointBoard {
     pub place: CheckpointPlace,
     /// Records that it holds.
     pub through: Seq,
-    /// When the newest of these that holds what changed was begun, in the engine's time.
+    /// When the last one was begun, in the engine's time.
     pub(super) begun_ns: u64,
     /// Room for the list of the next one.
     pub(super) list_room: Vec<u32>,
