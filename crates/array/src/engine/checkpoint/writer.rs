@@ -331,8 +331,8 @@ impl Writer {
     }
 }
 
-/// How many times as much is done in a turn as where there is time: an incremental one must get on faster than
-/// records come, which the next one has.
+/// How many times as much is done in a turn as where there is time: an incremental one must get on faster
+/// than records come, which the next one has.
 fn haste(core: &Core, image: &Image) -> usize {
     if image.kind == CheckpointKind::Full {
         return 1;
