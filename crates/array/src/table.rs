@@ -564,7 +564,7 @@ impl Table {
 
     /// A page of the snapshot was written. What changed on it later is in no checkpoint yet.
     pub fn release_page(&mut self, index: usize) {
-        let is_kept = self.kept.remove(index);
+        let is_kept = self.kept.remove(index, self.frames_max);
         self.wanted.clear(index);
         if let Some(changed) = self.frames.changed_mut(index)
             && !is_kept

@@ -4,9 +4,6 @@ use super::frames::{Frames, PageWords};
 use format::GroupBits;
 use std::collections::BTreeMap;
 
-/// Rooms of pages that are kept for the next ones: new ones cost more than what is copied into them.
-const SPARE_MAX: usize = 256;
-
 /// A page as it was, and what had changed on it since the checkpoint before.
 pub struct KeptPage {
     /// Its words.
@@ -24,6 +21,14 @@ pub struct KeptPages {
         reason = "they come from the map and go back to it, and are not copied for that"
     )]
     spare: Vec<Box<KeptPage>>,
+}
+
+/// Rooms that a table of so many pages at most keeps for the next ones: new ones cost more than what is
+/// copied into them.
+fn spare_max(frames_max: usize) -> usize {
+    const SPARE_MAX: usize = 256;
+    const FRAMES_PER_SPARE: usize = 64;
+    SPARE_MAX.min(frames_max / FRAMES_PER_SPARE)
 }
 
 impl KeptPages {
@@ -50,11 +55,11 @@ impl KeptPages {
         self.pages.get_mut(&index).map(|kept| &mut **kept)
     }
 
-    /// A page is kept no longer; whether it was.
-    pub fn remove(&mut self, index: usize) -> bool {
+    /// A page is kept no longer; whether it was. The table may have so many pages in memory.
+    pub fn remove(&mut self, index: usize, frames_max: usize) -> bool {
         let kept = self.pages.remove(&index);
         let was_kept = kept.is_some();
-        self.spare.extend(kept.filter(|_| self.spare.len() < SPARE_MAX));
+        self.spare.extend(kept.filter(|_| self.spare.len() < spare_max(frames_max)));
         was_kept
     }
 
