@@ -87,15 +87,11 @@ impl Checkpointer {
                 None => core.board.checkpoint.request_room(),
             };
         }
-        let goes_beside = may_go_beside(core, &wanted);
-        let is_before = goes_beside && !is_little(core);
+        let may_go_beside = may_go_beside(core, &wanted);
+        let goes_beside = may_go_beside && is_little(core);
+        let comes_before = may_go_beside && !goes_beside;
         let board = &mut core.board.checkpoint;
-        (board.wanted, board.room_wanted) = (None, board.room_wanted && is_before);
-        if is_before {
-            let (place, mut now) = core.checkpoint_now();
-            let image = place.choose(Extent::Changes, &mut now);
-            return self.take_alone(core, image);
-        }
+        (board.wanted, board.room_wanted) = (None, board.room_wanted && comes_before);
         if goes_beside {
             let (place, mut now) = core.checkpoint_now();
             if let Some((incremental, full)) = place.choose_both(&mut now) {
@@ -103,7 +99,7 @@ impl Checkpointer {
             }
         }
         // If there was no room for both, what changed of the list counts as said, by one that there is not.
-        let is_full = wanted.room || goes_beside;
+        let is_full = !comes_before && (wanted.room || goes_beside);
         let extent = wanted.extent.max(is_full.then_some(Extent::Unsaved)).unwrap_or(Extent::Changes);
         let (place, mut now) = core.checkpoint_now();
         let image = place.choose(extent, &mut now);
