@@ -33,12 +33,6 @@ impl<T> PartedMap<T> {
         usize::try_from(part).unwrap_or_default()
     }
 
-    /// What there is for a number.
-    #[inline]
-    pub fn get(&self, number: u64) -> Option<&T> {
-        self.0[Self::part(number)].get(&number)
-    }
-
     /// The place of a number.
     #[inline]
     pub fn entry(&mut self, number: u64) -> Entry<'_, u64, T> {
@@ -49,17 +43,6 @@ impl<T> PartedMap<T> {
     #[inline]
     pub fn insert(&mut self, number: u64, value: T) -> Option<T> {
         self.0[Self::part(number)].insert(number, value)
-    }
-
-    /// There is nothing for a number any more; returns what there was.
-    #[inline]
-    pub fn remove(&mut self, number: u64) -> Option<T> {
-        self.0[Self::part(number)].remove(&number)
-    }
-
-    /// Makes room for about so many.
-    pub fn reserve(&mut self, count: usize) {
-        self.0.iter_mut().for_each(|part| part.reserve(count.div_ceil(PARTS)));
     }
 
     /// How many it has room for.

@@ -1,21 +1,18 @@
 //! Stripes whose parity is out of date, and the versions of their columns that the parity
 //! still covers (M-02).
 
-use super::bits::StripeBits;
 use super::listed::ListNumber;
-use crate::hash::{PartedMap, StripeSet};
+use super::places::StripePlaces;
+use crate::hash::StripeSet;
 use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::{DirtyQueue, number};
 use block::{ChunkIndex, StripeId};
 use format::{StripeChunk, push_clean_stripes, push_updated_columns, updated_columns_words};
 use prefetch::{prefetch, with_later};
-use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::vec::IntoIter;
 
-/// Bytes of an entry of the map from dirty stripes to their places.
-const PLACE_BYTES: u64 = 16;
 const UPDATED_BYTES: u64 = size_of::<Updated>() as u64;
 const STRIPE_BYTES: u64 = size_of::<StripeId>() as u64;
 /// Bytes of what lists say of a stripe, and of its place among those that changed, and among those of which
@@ -105,10 +102,8 @@ fn index(place: u32) -> usize {
 /// See the module's documentation.
 pub struct DirtyStripes {
     data_count: usize,
-    /// Set = dirty. Clean stripes, the common case of a read, are answered by it alone.
-    bits: StripeBits,
-    /// Where in `stripes` a dirty stripe is.
-    place: PartedMap<u32>,
+    /// Where in `stripes` a dirty stripe is. Clean stripes, the common case of a read, are answered by its bits.
+    places: StripePlaces,
     /// By place; [`NO_STRIPE`] at those that are free.
     stripes: Vec<StripeId>,
     /// k entries per place.
@@ -135,8 +130,7 @@ impl DirtyStripes {
     pub fn new(stripe_count: u64, data_count: usize) -> Self {
         Self {
             data_count,
-            bits: StripeBits::new(stripe_count),
-            place: PartedMap::default(),
+            places: StripePlaces::new(stripe_count),
             stripes: Vec::new(),
             columns: Vec::new(),
             marks: Vec::new(),
@@ -153,28 +147,35 @@ impl DirtyStripes {
     }
 
     /// Bytes of such a table with as many stripes dirty: those for every stripe, and those that grow. The
-    /// queue and the map may be twice as large as what is in them.
+    /// queue may be twice as large as what is in it.
     pub fn bytes_for(stripe_count: u64, data_count: u64, dirty: u64) -> SchemeMemory {
-        let (fixed_bytes, bits_bytes) = StripeBits::bytes_for(stripe_count, dirty);
+        let (fixed_bytes, places_bytes) = StripePlaces::bytes_for(stripe_count, dirty);
         SchemeMemory {
             fixed_bytes,
-            dynamic_bytes: bits_bytes
-                + dirty * (2 * PLACE_BYTES + data_count * UPDATED_BYTES + 5 * STRIPE_BYTES + CHANGE_BYTES),
+            dynamic_bytes: places_bytes
+                + dirty * (data_count * UPDATED_BYTES + 5 * STRIPE_BYTES + CHANGE_BYTES),
             placement_bytes: 0,
         }
     }
 
-    /// Looks at where a stripe's bit and its place are. What comes out means nothing.
-    pub fn foresee(&self, stripe: StripeId) -> u32 {
-        let place = self.place.get(stripe.get()).copied().unwrap_or_default();
-        place ^ u32::from(self.bits.has(stripe))
+    /// Asks for where a stripe's place is.
+    #[inline]
+    pub fn prefetch_place(&self, stripe: StripeId) {
+        self.places.prefetch(stripe);
     }
 
-    fn place_of(&self, stripe: StripeId) -> Option<usize> {
-        if !self.is_dirty(stripe) {
-            return None;
+    /// Asks for what is known of a column of a stripe.
+    #[inline]
+    pub fn prefetch(&self, stripe: StripeId, column: usize) {
+        if let Some(place) = self.place_of(stripe) {
+            prefetch(&self.columns[place * self.data_count + column]);
+            prefetch(&self.marks[place]);
         }
-        self.place.get(stripe.get()).map(|&place| index(place))
+    }
+
+    #[inline]
+    fn place_of(&self, stripe: StripeId) -> Option<usize> {
+        self.places.get(stripe).map(index)
     }
 
     /// The same for stripes that are nearly always dirty, and mostly in the order of their places: `guess` is
@@ -184,7 +185,7 @@ impl DirtyStripes {
         let sides = (1..=around).flat_map(|by| [guess.checked_add(by), guess.checked_sub(by)]);
         let place = match std::iter::once(Some(*guess)).chain(sides).flatten().find(is_at) {
             Some(place) => place,
-            None => index(*self.place.get(stripe.get())?),
+            None => self.place_of(stripe)?,
         };
         *guess = place + 1;
         Some(place)
@@ -208,23 +209,9 @@ impl DirtyStripes {
     /// covers that, it is the committed one from now on and the stripe dirty; otherwise returns who owned it.
     #[inline]
     pub fn update(&mut self, stripe: StripeId, column: usize, old: StripeChunk, owner: u32) -> Option<u32> {
-        let place = match self.place.entry(stripe.get()) {
-            Entry::Occupied(place) => index(*place.get()),
-            Entry::Vacant(vacant) => {
-                let place = match self.free.pop() {
-                    Some(place) => place,
-                    None => {
-                        self.stripes.push(stripe);
-                        self.columns.resize(self.columns.len() + self.data_count, UNCHANGED);
-                        self.marks.push(Marks { updated: 0, saved: Saved::No, said: 0 });
-                        u32::try_from(self.stripes.len() - 1).expect("fewer dirty stripes than chunk indices")
-                    }
-                };
-                vacant.insert(place);
-                let place = index(place);
-                self.begin(stripe, place);
-                place
-            }
+        let place = match self.place_of(stripe) {
+            Some(place) => place,
+            None => self.begin(stripe),
         };
         let at = place * self.data_count + column;
         if self.columns[at].committed == SAME {
@@ -418,30 +405,37 @@ impl DirtyStripes {
 
     /// Makes room for so many dirty stripes.
     pub fn reserve(&mut self, stripes: usize) {
-        self.place.reserve(stripes);
+        self.places.reserve(stripes);
         self.stripes.reserve(stripes);
         self.columns.reserve(stripes * self.data_count);
         self.marks.reserve(stripes);
     }
 
-    /// A stripe became dirty and was given a place.
-    fn begin(&mut self, stripe: StripeId, place: usize) {
+    /// A stripe becomes dirty and is given a place.
+    fn begin(&mut self, stripe: StripeId) -> usize {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.stripes.push(stripe);
+            self.columns.resize(self.columns.len() + self.data_count, UNCHANGED);
+            self.marks.push(Marks { updated: 0, saved: Saved::No, said: 0 });
+            u32::try_from(self.stripes.len() - 1).expect("fewer dirty stripes than chunk indices")
+        });
+        self.places.insert(stripe, number);
+        let place = index(number);
         self.stripes[place] = stripe;
         self.columns[place * self.data_count..][..self.data_count].fill(UNCHANGED);
         self.mark_changed(place, Saved::No);
         (self.marks[place].said, self.marks[place].updated) = (self.list_number.mark(), 0);
         self.with_updated[0] += 1;
-        self.bits.set(stripe);
         self.count += 1;
         self.queue.push(stripe);
-        let bits = &self.bits;
-        self.queue.tidy(self.count, |stripe| bits.has(stripe));
+        let places = &self.places;
+        self.queue.tidy(self.count, |stripe| places.has(stripe));
+        place
     }
 
     /// The stripe's parity is up to date.
     pub fn clean(&mut self, stripe: StripeId) {
-        if let Some(place) = self.place.remove(stripe.get()) {
-            self.bits.clear(stripe);
+        if let Some(place) = self.places.remove(stripe) {
             let at = index(place);
             self.say_before_change(at);
             self.stripes[at] = NO_STRIPE;
@@ -458,12 +452,12 @@ impl DirtyStripes {
 
     /// Whether the stripe's parity is out of date.
     pub fn is_dirty(&self, stripe: StripeId) -> bool {
-        self.bits.has(stripe)
+        self.places.has(stripe)
     }
 
     /// The dirty stripes of a stretch, in order.
     pub fn dirty_in(&self, stripes: Range<u64>) -> impl Iterator<Item = StripeId> {
-        self.bits.set_in(stripes)
+        self.places.set_in(stripes)
     }
 
     /// How many stripes are dirty.
@@ -473,8 +467,8 @@ impl DirtyStripes {
 
     /// Takes up to `count` dirty stripes, oldest first.
     pub fn take(&mut self, count: usize, out: &mut Vec<StripeId>) {
-        let bits = &self.bits;
-        self.queue.take(count, |stripe| bits.has(stripe), out);
+        let places = &self.places;
+        self.queue.take(count, |stripe| places.has(stripe), out);
     }
 
     /// Puts a stripe back for a later [`DirtyStripes::take`].
@@ -534,7 +528,7 @@ impl DirtyStripes {
         let mut with_updated = vec![0; self.with_updated.len()];
         while oldest.len() < LOOKED_MAX && enough < CHOSEN_MAX {
             let from = oldest.len();
-            queue.take_unseen(FOUND_AT_ONCE, |stripe| self.bits.has(stripe), &mut seen, &mut oldest);
+            queue.take_unseen(FOUND_AT_ONCE, |stripe| self.places.has(stripe), &mut seen, &mut oldest);
             if oldest.len() == from {
                 break;
             }
@@ -554,13 +548,12 @@ impl DirtyStripes {
 
     /// Bytes per stripe of the array.
     pub fn fixed_bytes(&self) -> u64 {
-        self.bits.fixed_bytes()
+        self.places.fixed_bytes()
     }
 
     /// Bytes that grow with what is uncommitted.
     pub fn dynamic_bytes(&self) -> u64 {
-        self.bits.dynamic_bytes()
-            + self.place.capacity() as u64 * PLACE_BYTES
+        self.places.dynamic_bytes()
             + self.columns.len() as u64 * UPDATED_BYTES
             + self.stripes.len() as u64 * (STRIPE_BYTES + MARKS_BYTES)
             + number(self.changed.capacity()) * PLACE_NUMBER_BYTES

@@ -10,7 +10,6 @@
 //! stripe names it. A log stripe lives while one of its members is the newest, uncommitted version of its
 //! chunk (E-19).
 
-mod bits;
 mod commit;
 mod dirty;
 mod hot;
@@ -18,6 +17,7 @@ mod list_room;
 mod listed;
 mod log_table;
 mod persist;
+mod places;
 mod write;
 
 use super::log_room::{LOW_SPACE_DIVISOR, is_log_low};
@@ -470,12 +470,17 @@ impl Scheme for Eplog {
     }
 
     fn prefetch(&self, store: &Store, record: RecordRef<'_>) {
-        each_column(&store.config.geometry, record, |stripe, column| store.table.prefetch(stripe, column));
+        each_column(&store.config.geometry, record, |stripe, column| {
+            store.table.prefetch(stripe, column);
+            self.dirty.prefetch_place(stripe);
+        });
     }
 
     fn foresee(&self, store: &Store, record: RecordRef<'_>) {
+        let geometry = &store.config.geometry;
+        each_column(geometry, record, |stripe, column| self.dirty.prefetch(stripe, column));
         let mut seen = 0;
-        each_column(&store.config.geometry, record, |stripe, column| {
+        each_column(geometry, record, |stripe, column| {
             seen ^= self.foresee_column(stripe, column);
         });
         std::hint::black_box(seen);
@@ -631,7 +636,9 @@ impl Commits for Eplog {
         for &stripe in stripes {
             store.table.prefetch(stripe, 0);
             store.table.prefetch(stripe, k);
+            self.dirty.prefetch_place(stripe);
         }
+        stripes.iter().for_each(|&stripe| self.dirty.prefetch(stripe, 0));
         let each = stripes.iter().map(|&stripe| self.foresee_column(stripe, 0));
         std::hint::black_box(each.fold(0, |seen, one| seen ^ one));
     }

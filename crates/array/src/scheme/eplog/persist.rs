@@ -71,8 +71,7 @@ impl Eplog {
             some.clear();
             some.extend(stripes.by_ref().take(LOADED_AT_ONCE));
             let is_there = |&&(stripe, _): &&(StripeId, _)| stripe.get() < config.stripe_count;
-            let foreseen = some.iter().filter(is_there).map(|&(stripe, _)| self.dirty.foresee(stripe));
-            std::hint::black_box(foreseen.fold(0, |seen, one| seen ^ one));
+            some.iter().filter(is_there).for_each(|&(stripe, _)| self.dirty.prefetch_place(stripe));
             for &(stripe, committed) in &some {
                 let contradiction = Contradiction::Stripe { what: "the list item", stripe };
                 let columns = committed.iter();

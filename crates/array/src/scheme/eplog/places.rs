@@ -1,0 +1,318 @@
+//! A place for each of few stripes.
+//!
+//! A bit says whether a stripe has one. Places of the 64 stripes of a word of bits lie side by side, in their
+//! order: how many bits are set before a stripe's says which of them is its own. So a place takes four bytes,
+//! is found without asking whose it is, and can be asked for before it is looked at.
+
+use block::StripeId;
+use prefetch::prefetch;
+use std::ops::Range;
+
+/// Words of a leaf.
+const WORDS: usize = 4;
+/// Stripes of a leaf, a bit for each.
+const LEAF_BITS: usize = WORDS * 64;
+const LEAF_STRIPES: u64 = 256;
+const _: () = assert!(LEAF_BITS == 256, "a bit for each stripe");
+/// Bytes that the place of a leaf takes.
+const PLACE_BYTES: u64 = 4;
+/// Bytes of a leaf.
+const LEAF_BYTES: u64 = size_of::<Leaf>() as u64;
+/// Sizes of blocks of places: powers of two.
+const SIZES: usize = 7;
+const _: () = assert!(1 << (SIZES - 1) == u64::BITS, "the largest holds a word's");
+
+#[derive(Clone, Copy, Default)]
+struct Leaf {
+    bits: [u64; WORDS],
+    /// Where the block of each word's places begins, if any of its bits is set, and its size.
+    blocks: [u32; WORDS],
+    sizes: [u8; WORDS],
+}
+
+/// Blocks of places, of sizes that are powers of two.
+#[derive(Default)]
+struct Blocks {
+    places: Vec<u32>,
+    free: [Vec<u32>; SIZES],
+}
+
+/// See the module's documentation. Stretches of stripes none of which has a place take no memory but for the
+/// number of their leaf.
+pub struct StripePlaces {
+    stripe_count: u64,
+    /// Number of each stretch's leaf plus 1; 0 = none of its bits is set.
+    leaf_of: Vec<u32>,
+    leaves: Vec<Leaf>,
+    free: Vec<u32>,
+    blocks: Blocks,
+}
+
+impl Leaf {
+    /// Where a stripe's place is.
+    #[inline]
+    fn place_at(&self, word: usize, bit: u64) -> Option<usize> {
+        let bits = self.bits[word];
+        (bits & bit != 0).then(|| index(self.blocks[word]) + index((bits & (bit - 1)).count_ones()))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bits == [0; WORDS]
+    }
+
+    /// How many places a word has.
+    fn count(&self, word: usize) -> usize {
+        index(self.bits[word].count_ones())
+    }
+}
+
+impl Blocks {
+    fn alloc(&mut self, size: u8) -> u32 {
+        self.free[usize::from(size)].pop().unwrap_or_else(|| {
+            let block = u32::try_from(self.places.len()).expect("fewer places than chunk indices");
+            self.places.resize(self.places.len() + (1 << size), 0);
+            block
+        })
+    }
+
+    fn free(&mut self, size: u8, block: u32) {
+        self.free[usize::from(size)].push(block);
+    }
+
+    /// Moves a word's places to a block of another size.
+    fn move_to(&mut self, leaf: &mut Leaf, word: usize, size: u8) {
+        let (from, block) = (leaf.blocks[word], self.alloc(size));
+        self.places.copy_within(index(from)..index(from) + leaf.count(word), index(block));
+        self.free(leaf.sizes[word], from);
+        (leaf.sizes[word], leaf.blocks[word]) = (size, block);
+    }
+
+    /// Puts a place between those of a word.
+    fn insert(&mut self, leaf: &mut Leaf, (word, bit): (usize, u64), place: u32) {
+        let count = leaf.count(word);
+        if count == 0 {
+            (leaf.sizes[word], leaf.blocks[word]) = (0, self.alloc(0));
+        } else if count == 1 << leaf.sizes[word] {
+            self.move_to(leaf, word, leaf.sizes[word] + 1);
+        }
+        let end = index(leaf.blocks[word]) + count;
+        leaf.bits[word] |= bit;
+        let at = leaf.place_at(word, bit).unwrap_or(end);
+        self.places.copy_within(at..end, at + 1);
+        self.places[at] = place;
+    }
+
+    /// Takes a place out of those of a word.
+    fn remove(&mut self, leaf: &mut Leaf, (word, bit): (usize, u64)) -> Option<u32> {
+        let at = leaf.place_at(word, bit)?;
+        let place = self.places[at];
+        let end = index(leaf.blocks[word]) + leaf.count(word);
+        self.places.copy_within(at + 1..end, at);
+        leaf.bits[word] &= !bit;
+        let (count, size) = (leaf.count(word), leaf.sizes[word]);
+        if count == 0 {
+            self.free(size, leaf.blocks[word]);
+        } else if size > 1 && count << 2 <= 1 << size {
+            self.move_to(leaf, word, size - 1);
+        }
+        Some(place)
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        let free: usize = self.free.iter().map(Vec::capacity).sum();
+        (self.places.capacity() + free) as u64 * PLACE_BYTES
+    }
+}
+
+impl StripePlaces {
+    /// No stripe has one.
+    pub fn new(stripe_count: u64) -> Self {
+        let stripes = usize::try_from(stripe_count).expect("validated: fits the address space");
+        Self {
+            stripe_count,
+            leaf_of: vec![0; stripes.div_ceil(LEAF_BITS)],
+            leaves: Vec::new(),
+            free: Vec::new(),
+            blocks: Blocks::default(),
+        }
+    }
+
+    /// Bytes for so many stripes, and those that so many places add at most. A block may be four times as
+    /// large as what is in it, and what holds all blocks twice as large as they are.
+    pub fn bytes_for(stripe_count: u64, places: u64) -> (u64, u64) {
+        let leaves = stripe_count.div_ceil(LEAF_STRIPES);
+        let leaf_bytes = places.min(leaves) * 2 * (LEAF_BYTES + PLACE_BYTES);
+        (leaves * PLACE_BYTES, leaf_bytes + places * 8 * PLACE_BYTES)
+    }
+
+    /// The leaf of a stripe, if it has any places.
+    #[inline]
+    fn leaf(&self, stretch: usize) -> Option<&Leaf> {
+        let leaf = index(self.leaf_of[stretch]).checked_sub(1)?;
+        Some(&self.leaves[leaf])
+    }
+
+    /// Whether a stripe has a place.
+    #[inline]
+    pub fn has(&self, stripe: StripeId) -> bool {
+        let (stretch, word, bit) = at(stripe);
+        self.leaf(stretch).is_some_and(|leaf| leaf.bits[word] & bit != 0)
+    }
+
+    /// A stripe's place.
+    #[inline]
+    pub fn get(&self, stripe: StripeId) -> Option<u32> {
+        let (stretch, word, bit) = at(stripe);
+        self.leaf(stretch)?.place_at(word, bit).map(|at| self.blocks.places[at])
+    }
+
+    /// Asks for what [`StripePlaces::get`] looks at.
+    #[inline]
+    pub fn prefetch(&self, stripe: StripeId) {
+        let (stretch, word, bit) = at(stripe);
+        if let Some(at) = self.leaf(stretch).and_then(|leaf| leaf.place_at(word, bit)) {
+            prefetch(&self.blocks.places[at]);
+        }
+    }
+
+    /// The stripes of a stretch that have places, in order.
+    pub fn set_in(&self, stripes: Range<u64>) -> impl Iterator<Item = StripeId> {
+        let Range { mut start, end } = stripes;
+        std::iter::from_fn(move || {
+            while start < end.min(self.stripe_count) {
+                let (stretch, word, bit) = at(StripeId::new(start));
+                let Some(leaf) = self.leaf(stretch) else {
+                    start = (start / LEAF_STRIPES + 1) * LEAF_STRIPES;
+                    continue;
+                };
+                let left = leaf.bits[word] & !(bit - 1);
+                let next = start / 64 * 64 + u64::from(left.trailing_zeros());
+                start = next + u64::from(left != 0);
+                if left != 0 {
+                    return (next < end).then_some(StripeId::new(next));
+                }
+            }
+            None
+        })
+    }
+
+    /// Gives a place to a stripe that has none.
+    pub fn insert(&mut self, stripe: StripeId, place: u32) {
+        let (stretch, word, bit) = at(stripe);
+        if self.leaf_of[stretch] == 0 {
+            self.leaf_of[stretch] = self.new_leaf();
+        }
+        let leaf = &mut self.leaves[index(self.leaf_of[stretch]) - 1];
+        debug_assert!(leaf.bits[word] & bit == 0, "a stripe has one place");
+        self.blocks.insert(leaf, (word, bit), place);
+    }
+
+    /// The number of an empty leaf, plus 1.
+    fn new_leaf(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.leaves.push(Leaf::default());
+            u32::try_from(self.leaves.len()).expect("fewer leaves than stripes of a device")
+        })
+    }
+
+    /// A stripe has no place any more; returns the one that it had.
+    pub fn remove(&mut self, stripe: StripeId) -> Option<u32> {
+        let (stretch, word, bit) = at(stripe);
+        let number = self.leaf_of[stretch];
+        let leaf = &mut self.leaves[index(number).checked_sub(1)?];
+        let place = self.blocks.remove(leaf, (word, bit))?;
+        if leaf.is_empty() {
+            self.leaf_of[stretch] = 0;
+            self.free.push(number);
+        }
+        Some(place)
+    }
+
+    /// Makes room for so many places more.
+    pub fn reserve(&mut self, places: usize) {
+        self.blocks.places.reserve(places);
+    }
+
+    /// Bytes for every stripe of the array.
+    pub fn fixed_bytes(&self) -> u64 {
+        Self::bytes_for(self.stripe_count, 0).0
+    }
+
+    /// Bytes that grow with the places.
+    pub fn dynamic_bytes(&self) -> u64 {
+        let [leaves, free] = [self.leaves.capacity(), self.free.capacity()].map(|count| count as u64);
+        leaves * LEAF_BYTES + free * PLACE_BYTES + self.blocks.memory_bytes()
+    }
+}
+
+/// Such a number, to look something up by.
+#[inline]
+fn index(number: u32) -> usize {
+    number as usize
+}
+
+/// The stretch, the word within its leaf, and the bit of a stripe.
+#[inline]
+fn at(stripe: StripeId) -> (usize, usize, u64) {
+    let stripe = stripe.get() as usize;
+    (stripe / LEAF_BITS, stripe % LEAF_BITS / 64, 1 << (stripe % 64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_stripe_has_its_place_until_that_is_removed_and_leaves_and_blocks_are_used_again() {
+        let (count, mut state) = (20_000, 1u64);
+        let (mut places, mut expected) = (StripePlaces::new(count), BTreeMap::new());
+        for round in 0..60_000u32 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // Some stretches get full, others have few.
+            let stripe = (state >> 33) % count & if state >> 63 == 0 { 1023 } else { u64::MAX };
+            if round % 4 > 0 {
+                if places.get(StripeId::new(stripe)).is_none() {
+                    places.insert(StripeId::new(stripe), round);
+                    expected.insert(stripe, round);
+                }
+            } else if let Some((&some, &place)) = expected.range(stripe..).next() {
+                assert_eq!(places.remove(StripeId::new(some)), Some(place));
+                expected.remove(&some);
+            }
+            let next = (stripe + 1) % count;
+            assert_eq!(places.get(StripeId::new(next)), expected.get(&next).copied());
+            if round % 100 == 0 {
+                let stretch = stripe..(stripe + u64::from(round) % 1000).min(count);
+                let found: Vec<u64> = places.set_in(stretch.clone()).map(StripeId::get).collect();
+                assert_eq!(found, expected.range(stretch).map(|(&stripe, _)| stripe).collect::<Vec<u64>>());
+            }
+        }
+        for stripe in (0..count).map(StripeId::new) {
+            let place = expected.get(&stripe.get()).copied();
+            assert_eq!((places.get(stripe), places.has(stripe)), (place, place.is_some()), "{stripe:?}");
+        }
+        assert!(places.dynamic_bytes() <= StripePlaces::bytes_for(count, count).1);
+        assert!(places.set_in(0..u64::MAX).count() == expected.len() && expected.len() > 1000);
+        for (&stripe, &place) in expected.iter() {
+            assert_eq!(places.remove(StripeId::new(stripe)), Some(place));
+        }
+        assert_eq!(places.remove(StripeId::new(7)), None);
+        assert_eq!(places.free.len(), places.leaves.len(), "every leaf can be used again");
+        let free: usize = (0..SIZES).map(|size| places.blocks.free[size].len() << size).sum();
+        assert_eq!(free, places.blocks.places.len(), "so can every block");
+    }
+
+    #[test]
+    fn a_leaf_all_of_whose_stripes_have_places_takes_four_bytes_for_each() {
+        let mut places = StripePlaces::new(1024);
+        let stripe_of = |place: u32| StripeId::new(u64::from(place) - 1000);
+        (1256..1512).rev().for_each(|place| places.insert(stripe_of(place), place));
+        assert!((1256..1512).all(|place| places.get(stripe_of(place)) == Some(place)));
+        assert_eq!((places.leaves.len(), places.leaves[0].sizes), (1, [6; 4]));
+        // The second word's blocks that were too small are there for the others, and so on.
+        assert_eq!(places.blocks.places.len(), 256 + 63);
+        (1256..1511).for_each(|place| assert_eq!(places.remove(stripe_of(place)), Some(place)));
+        assert_eq!((places.get(StripeId::new(511)), places.leaves[0].sizes), (Some(1511), [1; 4]));
+    }
+}
