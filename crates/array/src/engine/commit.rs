@@ -398,7 +398,7 @@ impl Commits {
         }
         core.board.commit.try_again(&self.candidates);
         self.leave_absent(core);
-        if core.store.table.is_far()
+        if core.scheme.is_far(&core.store)
             && let Some(commits) = core.scheme.commits()
         {
             commits.foresee_commits(&core.store, &self.candidates);

@@ -448,7 +448,7 @@ impl Core {
 
     /// Asks for what a job's records will need of the table.
     fn prefetch_for_records(&self, key: Key<Job>) {
-        if self.store.table.is_far() {
+        if self.scheme.is_far(&self.store) {
             let records = self.jobs.table[key].plan.records.iter();
             records.for_each(|record| self.scheme.prefetch(&self.store, record));
         }
@@ -457,7 +457,7 @@ impl Core {
     /// What a job's records say becomes true, from record number `seq` on.
     fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
         self.prefetch_for_records(key);
-        if self.store.table.is_far() {
+        if self.scheme.is_far(&self.store) {
             let records = self.jobs.table[key].plan.records.iter();
             records.for_each(|record| self.scheme.foresee(&self.store, record));
         }

@@ -212,8 +212,12 @@ pub trait Scheme: Send {
     /// it is written, so that this comes meanwhile, and again before it is applied, as that may take long.
     fn prefetch(&self, _store: &Store, _record: RecordRef<'_>) {}
 
-    /// The same at once: looks at what is found only by what else is known, if it lies far away in memory, so
-    /// that it comes side by side. Changes nothing.
+    /// Whether there is so much in memory that this is worth it ([`Table::is_far`]).
+    fn is_far(&self, store: &Store) -> bool {
+        store.table.is_far()
+    }
+
+    /// The same just before, for what is found only by what else is known.
     fn foresee(&self, _store: &Store, _record: RecordRef<'_>) {}
 
     /// Whether [`Scheme::apply`] would accept the record.

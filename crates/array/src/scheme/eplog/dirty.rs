@@ -164,11 +164,13 @@ impl DirtyStripes {
         self.places.prefetch(stripe);
     }
 
-    /// Asks for what is known of a column of a stripe.
+    /// Asks for what is known of a stretch of columns of a stripe, from its first to its last.
     #[inline]
-    pub fn prefetch(&self, stripe: StripeId, column: usize) {
+    pub fn prefetch(&self, stripe: StripeId, columns: Range<usize>) {
         if let Some(place) = self.place_of(stripe) {
-            prefetch(&self.columns[place * self.data_count + column]);
+            let first = place * self.data_count;
+            prefetch(&self.columns[first + columns.start]);
+            prefetch(&self.columns[first + columns.end - 1]);
             prefetch(&self.marks[place]);
         }
     }

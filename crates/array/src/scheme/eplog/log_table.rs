@@ -137,6 +137,9 @@ const fn fate_bits(fate: MemberFate) -> u64 {
 /// 2^32, which is [`super::dirty::NO_OWNER`].
 pub const PLACES_MAX: u64 = 1 << 31;
 
+/// Members that the processor keeps at hand.
+const NEAR_MEMBERS: usize = 1 << 15;
+
 /// Bytes of an entry of the map from covered versions to their log stripes.
 const OWNER_BYTES: u64 = 17;
 
@@ -511,11 +514,17 @@ impl LogTable {
         self.members[index(place)].is(lcn, chunk, MemberFate::Newest)
     }
 
-    /// Looks at the member at a place, and at its log stripe. What comes out means nothing.
+    /// Whether there are so many log stripes that the processor keeps few of them at hand.
+    pub fn is_far(&self) -> bool {
+        self.members.len() > NEAR_MEMBERS
+    }
+
+    /// Asks for the member at a place, and for its log stripe.
     #[inline]
-    pub fn foresee(&self, place: u32) -> u32 {
+    pub fn prefetch(&self, place: u32) {
         let (id, _) = self.member_at(place);
-        self.members[index(place)].crc ^ u32::from(self.entries[index(id)].live)
+        prefetch(&self.members[index(place)]);
+        prefetch(&self.entries[index(id)]);
     }
 
     /// The place of a member.

@@ -41,6 +41,7 @@ use hot::HotStripes;
 use list_room::{ListRoom, ListSize};
 use log_table::LogTable;
 use std::collections::HashSet;
+use std::ops::Range;
 
 pub(super) const REGISTRATION: Registration = Registration {
     new: |store, list_bytes| Box::new(Eplog::new(store, list_bytes)),
@@ -324,14 +325,6 @@ impl Eplog {
         self.list.size((u64::from(becomes_dirty), updated), (0, 0))
     }
 
-    /// Looks at what is known of a column. What comes out means nothing.
-    fn foresee_column(&self, stripe: StripeId, column: usize) -> u32 {
-        match self.dirty.updated(stripe, column) {
-            Some(Updated { owner, .. }) if owner != NO_OWNER => self.log.foresee(owner),
-            Some(_) | None => 0,
-        }
-    }
-
     fn is_unwritten(&self, store: &Store, stripe: StripeId) -> bool {
         !self.dirty.is_dirty(stripe)
             && store.table.parity(stripe, 0).chunk.is_none()
@@ -339,15 +332,18 @@ impl Eplog {
     }
 }
 
-/// The columns that a record of updates or of a commit begins with.
+/// The columns that a record of updates or of a commit is about.
 #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
-fn each_column(geometry: &Geometry, record: RecordRef<'_>, mut look: impl FnMut(StripeId, usize)) {
+fn each_stretch(geometry: &Geometry, record: RecordRef<'_>, mut look: impl FnMut(StripeId, Range<usize>)) {
     match record {
         RecordRef::LogStripe(record) => {
             let members = record.members().iter();
-            members.for_each(|member| look(geometry.stripe_of(member.lcn), geometry.column_of(member.lcn)));
+            members.for_each(|member| {
+                let column = geometry.column_of(member.lcn);
+                look(geometry.stripe_of(member.lcn), column..column + 1);
+            });
         }
-        RecordRef::Commit(record) => look(record.stripe(), 0),
+        RecordRef::Commit(record) => look(record.stripe(), 0..geometry.data_count()),
         _ => {}
     }
 }
@@ -470,20 +466,23 @@ impl Scheme for Eplog {
     }
 
     fn prefetch(&self, store: &Store, record: RecordRef<'_>) {
-        each_column(&store.config.geometry, record, |stripe, column| {
-            store.table.prefetch(stripe, column);
+        each_stretch(&store.config.geometry, record, |stripe, columns| {
+            store.table.prefetch(stripe, columns.start);
             self.dirty.prefetch_place(stripe);
         });
     }
 
     fn foresee(&self, store: &Store, record: RecordRef<'_>) {
-        let geometry = &store.config.geometry;
-        each_column(geometry, record, |stripe, column| self.dirty.prefetch(stripe, column));
-        let mut seen = 0;
-        each_column(geometry, record, |stripe, column| {
-            seen ^= self.foresee_column(stripe, column);
+        each_stretch(&store.config.geometry, record, |stripe, columns| self.dirty.prefetch(stripe, columns));
+        each_stretch(&store.config.geometry, record, |stripe, columns| {
+            let known = self.dirty.columns(stripe).unwrap_or_default().iter();
+            let owners = known.take(columns.end).skip(columns.start).map(|updated| updated.owner);
+            owners.filter(|&owner| owner != NO_OWNER).for_each(|owner| self.log.prefetch(owner));
         });
-        std::hint::black_box(seen);
+    }
+
+    fn is_far(&self, store: &Store) -> bool {
+        store.table.is_far() || self.log.is_far()
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]
@@ -638,9 +637,7 @@ impl Commits for Eplog {
             store.table.prefetch(stripe, k);
             self.dirty.prefetch_place(stripe);
         }
-        stripes.iter().for_each(|&stripe| self.dirty.prefetch(stripe, 0));
-        let each = stripes.iter().map(|&stripe| self.foresee_column(stripe, 0));
-        std::hint::black_box(each.fold(0, |seen, one| seen ^ one));
+        stripes.iter().for_each(|&stripe| self.dirty.prefetch(stripe, 0..k));
     }
 
     fn plan_commit(
