@@ -6,8 +6,6 @@
 
 use crate::FormatError;
 
-/// Bytes of the longest number.
-const NUMBER_BYTES_MAX: usize = 10;
 const MORE: u8 = 0x80;
 
 /// Writes a short form, as far as there is room.
@@ -39,14 +37,18 @@ impl<'a> ShortWriter<'a> {
     /// A number.
     #[inline]
     pub(crate) fn number(&mut self, mut value: u64) {
-        let (mut bytes, mut len) = ([0; NUMBER_BYTES_MAX], 0);
+        // Byte by byte: nearly all numbers take one or two, less than a call that copies them.
         loop {
             let [low, ..] = value.to_le_bytes();
             value >>= 7;
-            bytes[len] = low & !MORE | if value > 0 { MORE } else { 0 };
-            len += 1;
+            let Some(byte) = self.out.get_mut(self.used) else {
+                self.fits = false;
+                return;
+            };
+            *byte = low & !MORE | if value > 0 { MORE } else { 0 };
+            self.used += 1;
             if value == 0 {
-                return self.bytes(&bytes[..len]);
+                return;
             }
         }
     }

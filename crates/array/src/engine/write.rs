@@ -121,6 +121,7 @@ impl Engine {
     /// stripe together; starts base reads of partial ones.
     fn gather_batch(&mut self, limit: usize) {
         self.core.queue.batch.clear();
+        self.core.prefetch_pending(limit);
         for _ in 0..self.core.queue.filled.len().min(limit) {
             let Some(write) = self.core.queue.filled.pop_front() else { break };
             self.core.complete_write(write);
@@ -213,6 +214,14 @@ impl Engine {
 }
 
 impl Core {
+    /// Asks for what is known of the chunks that are to be written next, side by side.
+    fn prefetch_pending(&self, limit: usize) {
+        if self.scheme.is_far(&self.store) {
+            let writes = self.queue.pending.iter().take(limit).filter_map(Pending::write);
+            writes.for_each(|write| self.scheme.prefetch_write(&self.store, write.lcn));
+        }
+    }
+
     fn room(&self) -> RoomSeen {
         RoomSeen {
             free_slots: self.pool.free_count(),

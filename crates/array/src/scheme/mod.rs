@@ -208,6 +208,9 @@ pub trait Scheme: Send {
     /// The only lasting mutation. `seq` is the record's place in history.
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;
 
+    /// A chunk is about to be written, and others with it: asks for what is known of it.
+    fn prefetch_write(&self, _store: &Store, _lcn: Lcn) {}
+
     /// A record is soon to be applied, and others with it: asks for what this will need of the table. Before
     /// it is written, so that this comes meanwhile, and again before it is applied, as that may take long.
     fn prefetch(&self, _store: &Store, _record: RecordRef<'_>) {}

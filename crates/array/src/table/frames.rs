@@ -123,6 +123,7 @@ impl Frames {
         if let Some(frame) = self.frame_of(page) {
             prefetch(&self.pages[frame][word]);
             prefetch(&self.changed[frame]);
+            prefetch(&self.holders[frame]);
         }
     }
 

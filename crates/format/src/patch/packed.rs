@@ -42,11 +42,12 @@ impl PatchHeads {
     /// Adds the patch of these groups, of which there is at least one, of a page; `false`, without effect, if
     /// the page of patches has no room for it.
     pub fn try_push(&mut self, index: usize, groups: &GroupBits) -> bool {
-        let (mut last, words) = (self.last, self.words + groups.count() * GROUP_WORDS);
+        let mut last = self.last;
         let mut head = [0; HEAD_BYTES_MAX];
         let index = u64::try_from(index).unwrap_or(INDEX_LIMIT);
         assert!(index < INDEX_LIMIT, "a table has fewer pages than 2^32");
-        let len = put_head(&mut head, &mut last, index, groups);
+        let (len, count) = put_head(&mut head, &mut last, index, groups);
+        let words = self.words + count * GROUP_WORDS;
         let fits = 1 + (self.bytes.len() + len).div_ceil(4) + words <= PAGE_WORDS;
         if fits {
             self.bytes.extend_from_slice(&head[..len]);
@@ -70,23 +71,29 @@ impl GroupBits {
     }
 }
 
-/// Writes a head; how long it is.
-fn put_head(out: &mut [u8; HEAD_BYTES_MAX], last: &mut u64, index: u64, groups: &GroupBits) -> usize {
+/// Writes a head; how long it is, and of how many groups.
+fn put_head(
+    out: &mut [u8; HEAD_BYTES_MAX],
+    last: &mut u64,
+    index: u64,
+    groups: &GroupBits,
+) -> (usize, usize) {
     let count = groups.count();
     let mut head = ShortWriter::new(out);
     head.step(last, index);
     if count <= BIT_BYTES {
         head.count(count << 1);
         let mut next = 0;
-        for group in groups.groups() {
+        groups.groups().for_each(|group| {
             head.count(group - next);
             next = group + 1;
-        }
-        return head.finish().expect("63 groups of 500 have three gaps of two bytes at most");
+        });
+        let len = head.finish().expect("63 groups of 500 have three gaps of two bytes at most");
+        return (len, count);
     }
     head.count(count << 1 | 1);
     groups.0.iter().flat_map(|bits| bits.to_le_bytes()).take(BIT_BYTES).for_each(|byte| head.bytes(&[byte]));
-    head.finish().expect("a head has room for a bit for each group")
+    (head.finish().expect("a head has room for a bit for each group"), count)
 }
 
 /// Reads a page of packed patches of a checkpoint.

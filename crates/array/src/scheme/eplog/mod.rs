@@ -465,15 +465,21 @@ impl Scheme for Eplog {
         Ok(())
     }
 
+    fn prefetch_write(&self, store: &Store, lcn: Lcn) {
+        let geometry = &store.config.geometry;
+        let stripe = geometry.stripe_of(lcn);
+        store.table.prefetch(stripe, geometry.column_of(lcn));
+        self.dirty.prefetch_place(stripe);
+    }
+
     fn prefetch(&self, store: &Store, record: RecordRef<'_>) {
         each_stretch(&store.config.geometry, record, |stripe, columns| {
             store.table.prefetch(stripe, columns.start);
-            self.dirty.prefetch_place(stripe);
+            self.dirty.prefetch(stripe, columns);
         });
     }
 
     fn foresee(&self, store: &Store, record: RecordRef<'_>) {
-        each_stretch(&store.config.geometry, record, |stripe, columns| self.dirty.prefetch(stripe, columns));
         each_stretch(&store.config.geometry, record, |stripe, columns| {
             let known = self.dirty.columns(stripe).unwrap_or_default().iter();
             let owners = known.take(columns.end).skip(columns.start).map(|updated| updated.owner);

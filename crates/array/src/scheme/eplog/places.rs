@@ -49,11 +49,16 @@ pub struct StripePlaces {
 }
 
 impl Leaf {
+    /// Where a stripe's place is, or would be, if the word has any.
+    #[inline]
+    fn at(&self, word: usize, bit: u64) -> usize {
+        index(self.blocks[word]) + index((self.bits[word] & (bit - 1)).count_ones())
+    }
+
     /// Where a stripe's place is.
     #[inline]
     fn place_at(&self, word: usize, bit: u64) -> Option<usize> {
-        let bits = self.bits[word];
-        (bits & bit != 0).then(|| index(self.blocks[word]) + index((bits & (bit - 1)).count_ones()))
+        (self.bits[word] & bit != 0).then(|| self.at(word, bit))
     }
 
     fn is_empty(&self) -> bool {
@@ -95,11 +100,10 @@ impl Blocks {
         } else if count == 1 << leaf.sizes[word] {
             self.move_to(leaf, word, leaf.sizes[word] + 1);
         }
-        let end = index(leaf.blocks[word]) + count;
-        leaf.bits[word] |= bit;
-        let at = leaf.place_at(word, bit).unwrap_or(end);
+        let (at, end) = (leaf.at(word, bit), index(leaf.blocks[word]) + count);
         self.places.copy_within(at..end, at + 1);
         self.places[at] = place;
+        leaf.bits[word] |= bit;
     }
 
     /// Takes a place out of those of a word.
@@ -166,13 +170,12 @@ impl StripePlaces {
         self.leaf(stretch)?.place_at(word, bit).map(|at| self.blocks.places[at])
     }
 
-    /// Asks for what [`StripePlaces::get`] looks at.
+    /// Asks for what [`StripePlaces::get`] or [`StripePlaces::insert`] look at.
     #[inline]
     pub fn prefetch(&self, stripe: StripeId) {
         let (stretch, word, bit) = at(stripe);
-        if let Some(at) = self.leaf(stretch).and_then(|leaf| leaf.place_at(word, bit)) {
-            prefetch(&self.blocks.places[at]);
-        }
+        let at = self.leaf(stretch).filter(|leaf| leaf.bits[word] != 0).map(|leaf| leaf.at(word, bit));
+        at.and_then(|at| self.blocks.places.get(at)).into_iter().for_each(prefetch);
     }
 
     /// The stripes of a stretch that have places, in order.
