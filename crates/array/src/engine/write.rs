@@ -10,6 +10,9 @@ use block::StripeId;
 use block::slab::Key;
 use std::collections::VecDeque;
 
+/// Writes of which is asked for what is known of their chunks: as much as the processor keeps at hand.
+const ASKED_FOR_MAX: usize = 64;
+
 /// What writes may have lacked that found no room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RoomSeen {
@@ -214,11 +217,11 @@ impl Engine {
 }
 
 impl Core {
-    /// Asks for what is known of the chunks that are to be written next, side by side.
+    /// Asks for what is known of chunks of which requests for writes are next.
     fn prefetch_pending(&self, limit: usize) {
         if self.scheme.is_far(&self.store) {
-            let writes = self.queue.pending.iter().take(limit).filter_map(Pending::write);
-            writes.for_each(|write| self.scheme.prefetch_write(&self.store, write.lcn));
+            let writes = self.queue.pending.iter().take(limit.min(ASKED_FOR_MAX)).filter_map(Pending::write);
+            self.scheme.prefetch_writes(&self.store, &mut writes.map(|write| write.lcn));
         }
     }
 

@@ -208,19 +208,22 @@ pub trait Scheme: Send {
     /// The only lasting mutation. `seq` is the record's place in history.
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;
 
-    /// A chunk is about to be written, and others with it: asks for what is known of it.
-    fn prefetch_write(&self, _store: &Store, _lcn: Lcn) {}
-
-    /// A record is soon to be applied, and others with it: asks for what this will need of the table. Before
-    /// it is written, so that this comes meanwhile, and again before it is applied, as that may take long.
-    fn prefetch(&self, _store: &Store, _record: RecordRef<'_>) {}
-
-    /// Whether there is so much in memory that this is worth it ([`Table::is_far`]).
+    /// Whether what it knows of the chunks fills so much memory that the processor keeps hardly any of it at
+    /// hand: only then the three below are asked.
     fn is_far(&self, store: &Store) -> bool {
         store.table.is_far()
     }
 
-    /// The same just before, for what is found only by what else is known.
+    /// Chunks are about to be written: asks for what is known of them, side by side. Changes nothing, as the
+    /// two below.
+    fn prefetch_writes(&self, _store: &Store, _lcns: &mut dyn Iterator<Item = Lcn>) {}
+
+    /// A record is soon to be applied, and others with it: asks for what this will need of what is known.
+    /// Before it is written, so that this comes meanwhile, and again before it is applied, as that may take
+    /// long.
+    fn prefetch(&self, _store: &Store, _record: RecordRef<'_>) {}
+
+    /// The same just before it is applied, for what is found only by what else is known.
     fn foresee(&self, _store: &Store, _record: RecordRef<'_>) {}
 
     /// Whether [`Scheme::apply`] would accept the record.

@@ -61,6 +61,16 @@ impl Table {
         self.frames.prefetch(page, word);
     }
 
+    /// The same for one whose page is going to be kept in memory before.
+    #[inline]
+    pub fn prefetch_to_hold(&self, stripe: StripeId, column: usize) {
+        let WordAt { page, word } = self.column_word(stripe, column);
+        self.frames.prefetch(page, word);
+        if self.is_paged() {
+            self.frames.prefetch_holder(page);
+        }
+    }
+
     /// The same for [`Table::changed_groups`] of a page.
     pub fn prefetch_groups(&self, page: usize) {
         self.frames.prefetch_groups(page);

@@ -123,6 +123,13 @@ impl Frames {
         if let Some(frame) = self.frame_of(page) {
             prefetch(&self.pages[frame][word]);
             prefetch(&self.changed[frame]);
+        }
+    }
+
+    /// Asks for what [`Frames::pin`] changes.
+    #[inline]
+    pub fn prefetch_holder(&self, page: usize) {
+        if let Some(frame) = self.frame_of(page) {
             prefetch(&self.holders[frame]);
         }
     }

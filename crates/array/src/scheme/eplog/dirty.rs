@@ -102,7 +102,7 @@ fn index(place: u32) -> usize {
 /// See the module's documentation.
 pub struct DirtyStripes {
     data_count: usize,
-    /// Where in `stripes` a dirty stripe is. Clean stripes, the common case of a read, are answered by its bits.
+    /// Where in `stripes` a dirty stripe is. Its bits alone answer for clean ones, the common case of a read.
     places: StripePlaces,
     /// By place; [`NO_STRIPE`] at those that are free.
     stripes: Vec<StripeId>,
@@ -164,7 +164,8 @@ impl DirtyStripes {
         self.places.prefetch(stripe);
     }
 
-    /// Asks for what is known of a stretch of columns of a stripe, from its first to its last.
+    /// Asks for what is known of the first and the last of a stretch of columns of a stripe, between which
+    /// there is hardly more.
     #[inline]
     pub fn prefetch(&self, stripe: StripeId, columns: Range<usize>) {
         if let Some(place) = self.place_of(stripe) {

@@ -138,7 +138,7 @@ const fn fate_bits(fate: MemberFate) -> u64 {
 pub const PLACES_MAX: u64 = 1 << 31;
 
 /// Members that the processor keeps at hand.
-const NEAR_MEMBERS: usize = 1 << 15;
+const NEAR_MEMBERS: u64 = 1 << 15;
 
 /// Bytes of an entry of the map from covered versions to their log stripes.
 const OWNER_BYTES: u64 = 17;
@@ -514,9 +514,9 @@ impl LogTable {
         self.members[index(place)].is(lcn, chunk, MemberFate::Newest)
     }
 
-    /// Whether there are so many log stripes that the processor keeps few of them at hand.
+    /// Whether there are so many members that the processor keeps few of them at hand.
     pub fn is_far(&self) -> bool {
-        self.members.len() > NEAR_MEMBERS
+        self.member_total > NEAR_MEMBERS
     }
 
     /// Asks for the member at a place, and for its log stripe.

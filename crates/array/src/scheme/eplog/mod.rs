@@ -465,11 +465,17 @@ impl Scheme for Eplog {
         Ok(())
     }
 
-    fn prefetch_write(&self, store: &Store, lcn: Lcn) {
+    fn is_far(&self, store: &Store) -> bool {
+        store.table.is_far() || self.log.is_far()
+    }
+
+    fn prefetch_writes(&self, store: &Store, lcns: &mut dyn Iterator<Item = Lcn>) {
         let geometry = &store.config.geometry;
-        let stripe = geometry.stripe_of(lcn);
-        store.table.prefetch(stripe, geometry.column_of(lcn));
-        self.dirty.prefetch_place(stripe);
+        lcns.for_each(|lcn| {
+            let stripe = geometry.stripe_of(lcn);
+            store.table.prefetch_to_hold(stripe, geometry.column_of(lcn));
+            self.dirty.prefetch_place(stripe);
+        });
     }
 
     fn prefetch(&self, store: &Store, record: RecordRef<'_>) {
@@ -485,10 +491,6 @@ impl Scheme for Eplog {
             let owners = known.take(columns.end).skip(columns.start).map(|updated| updated.owner);
             owners.filter(|&owner| owner != NO_OWNER).for_each(|owner| self.log.prefetch(owner));
         });
-    }
-
-    fn is_far(&self, store: &Store) -> bool {
-        store.table.is_far() || self.log.is_far()
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "records of whatever other schemes there are")]

@@ -4,6 +4,7 @@
 //! order: how many bits are set before a stripe's says which of them is its own. So a place takes four bytes,
 //! is found without asking whose it is, and can be asked for before it is looked at.
 
+use crate::scheme::dirty_queue::number;
 use block::StripeId;
 use prefetch::prefetch;
 use std::ops::Range;
@@ -30,11 +31,21 @@ struct Leaf {
     sizes: [u8; WORDS],
 }
 
+/// There is room in blocks for so many times the places that there were, and some: before there is more they
+/// are laid out anew.
+const ROOM_PER_PLACE: u64 = 8;
+const ROOM_LEAST: u64 = 64;
+/// Free blocks for each place at most: one for a single place, and what else there is has room for two or
+/// more.
+const FREE_PER_PLACE: u64 = 5;
+
 /// Blocks of places, of sizes that are powers of two.
 #[derive(Default)]
 struct Blocks {
     places: Vec<u32>,
     free: [Vec<u32>; SIZES],
+    /// How many places there are.
+    count: u64,
 }
 
 /// See the module's documentation. Stretches of stripes none of which has a place take no memory but for the
@@ -51,14 +62,14 @@ pub struct StripePlaces {
 impl Leaf {
     /// Where a stripe's place is, or would be, if the word has any.
     #[inline]
-    fn at(&self, word: usize, bit: u64) -> usize {
+    fn turn_of(&self, word: usize, bit: u64) -> usize {
         index(self.blocks[word]) + index((self.bits[word] & (bit - 1)).count_ones())
     }
 
     /// Where a stripe's place is.
     #[inline]
     fn place_at(&self, word: usize, bit: u64) -> Option<usize> {
-        (self.bits[word] & bit != 0).then(|| self.at(word, bit))
+        (self.bits[word] & bit != 0).then(|| self.turn_of(word, bit))
     }
 
     fn is_empty(&self) -> bool {
@@ -69,41 +80,78 @@ impl Leaf {
     fn count(&self, word: usize) -> usize {
         index(self.bits[word].count_ones())
     }
+
+    /// The size of the block that a word needs for one place more, if it has none that is large enough.
+    fn size_wanted(&self, word: usize) -> Option<u8> {
+        match self.count(word) {
+            0 => Some(0),
+            count if count == 1 << self.sizes[word] => Some(self.sizes[word] + 1),
+            _ => None,
+        }
+    }
 }
 
 impl Blocks {
     fn alloc(&mut self, size: u8) -> u32 {
         self.free[usize::from(size)].pop().unwrap_or_else(|| {
-            let block = u32::try_from(self.places.len()).expect("fewer places than chunk indices");
+            let block = u32::try_from(self.places.len()).expect("a list bounds how many stripes are dirty");
             self.places.resize(self.places.len() + (1 << size), 0);
             block
         })
     }
 
-    fn free(&mut self, size: u8, block: u32) {
+    fn give_back(&mut self, size: u8, block: u32) {
         self.free[usize::from(size)].push(block);
+    }
+
+    /// Whether there is no free block of a size.
+    fn lacks(&self, size: u8) -> bool {
+        self.free[usize::from(size)].is_empty()
+    }
+
+    /// Whether there is no room for a block of a size as most of it is in blocks that nobody has, or that
+    /// have few.
+    fn wants_packing(&self, size: u8) -> bool {
+        let room = number(self.places.len()) + (1 << size);
+        self.lacks(size) && room > ROOM_PER_PLACE * self.count + ROOM_LEAST
+    }
+
+    /// Lays all blocks out anew, none larger than it must be.
+    fn pack(&mut self, leaves: &mut [Leaf]) {
+        let before = std::mem::take(self);
+        self.count = before.count;
+        for leaf in leaves {
+            for word in (0..WORDS).filter(|&word| leaf.bits[word] != 0) {
+                let (from, count) = (index(leaf.blocks[word]), leaf.count(word));
+                let size = (0..).find(|&size| count <= 1 << size).expect("a word has 64 bits");
+                (leaf.sizes[word], leaf.blocks[word]) = (size, self.alloc(size));
+                let to = index(leaf.blocks[word]);
+                self.places[to..to + count].copy_from_slice(&before.places[from..from + count]);
+            }
+        }
     }
 
     /// Moves a word's places to a block of another size.
     fn move_to(&mut self, leaf: &mut Leaf, word: usize, size: u8) {
         let (from, block) = (leaf.blocks[word], self.alloc(size));
         self.places.copy_within(index(from)..index(from) + leaf.count(word), index(block));
-        self.free(leaf.sizes[word], from);
+        self.give_back(leaf.sizes[word], from);
         (leaf.sizes[word], leaf.blocks[word]) = (size, block);
     }
 
     /// Puts a place between those of a word.
     fn insert(&mut self, leaf: &mut Leaf, (word, bit): (usize, u64), place: u32) {
         let count = leaf.count(word);
-        if count == 0 {
-            (leaf.sizes[word], leaf.blocks[word]) = (0, self.alloc(0));
-        } else if count == 1 << leaf.sizes[word] {
-            self.move_to(leaf, word, leaf.sizes[word] + 1);
+        match leaf.size_wanted(word) {
+            Some(0) => (leaf.sizes[word], leaf.blocks[word]) = (0, self.alloc(0)),
+            Some(size) => self.move_to(leaf, word, size),
+            None => {}
         }
-        let (at, end) = (leaf.at(word, bit), index(leaf.blocks[word]) + count);
+        let (at, end) = (leaf.turn_of(word, bit), index(leaf.blocks[word]) + count);
         self.places.copy_within(at..end, at + 1);
         self.places[at] = place;
         leaf.bits[word] |= bit;
+        self.count += 1;
     }
 
     /// Takes a place out of those of a word.
@@ -113,18 +161,19 @@ impl Blocks {
         let end = index(leaf.blocks[word]) + leaf.count(word);
         self.places.copy_within(at + 1..end, at);
         leaf.bits[word] &= !bit;
+        self.count -= 1;
         let (count, size) = (leaf.count(word), leaf.sizes[word]);
         if count == 0 {
-            self.free(size, leaf.blocks[word]);
-        } else if size > 1 && count << 2 <= 1 << size {
+            self.give_back(size, leaf.blocks[word]);
+        } else if size > 1 && count << 2 <= 1 << size && !self.lacks(size - 1) {
             self.move_to(leaf, word, size - 1);
         }
         Some(place)
     }
 
     fn memory_bytes(&self) -> u64 {
-        let free: usize = self.free.iter().map(Vec::capacity).sum();
-        (self.places.capacity() + free) as u64 * PLACE_BYTES
+        let free: usize = self.free.iter().map(Vec::len).sum();
+        number(self.places.len() + free) * PLACE_BYTES
     }
 }
 
@@ -141,15 +190,15 @@ impl StripePlaces {
         }
     }
 
-    /// Bytes for so many stripes, and those that so many places add at most. A block may be four times as
-    /// large as what is in it, and what holds all blocks twice as large as they are.
+    /// Bytes for so many stripes, and those that there are at most if there were never more places.
     pub fn bytes_for(stripe_count: u64, places: u64) -> (u64, u64) {
         let leaves = stripe_count.div_ceil(LEAF_STRIPES);
-        let leaf_bytes = places.min(leaves) * 2 * (LEAF_BYTES + PLACE_BYTES);
-        (leaves * PLACE_BYTES, leaf_bytes + places * 8 * PLACE_BYTES)
+        let leaf_bytes = places.min(leaves) * (LEAF_BYTES + PLACE_BYTES);
+        let room = places * (ROOM_PER_PLACE + FREE_PER_PLACE) + ROOM_LEAST;
+        (leaves * PLACE_BYTES, leaf_bytes + if places > 0 { room * PLACE_BYTES } else { 0 })
     }
 
-    /// The leaf of a stripe, if it has any places.
+    /// The leaf of a stretch, if any of its stripes has a place.
     #[inline]
     fn leaf(&self, stretch: usize) -> Option<&Leaf> {
         let leaf = index(self.leaf_of[stretch]).checked_sub(1)?;
@@ -170,11 +219,12 @@ impl StripePlaces {
         self.leaf(stretch)?.place_at(word, bit).map(|at| self.blocks.places[at])
     }
 
-    /// Asks for what [`StripePlaces::get`] or [`StripePlaces::insert`] look at.
+    /// Asks for what [`StripePlaces::get`] or [`StripePlaces::insert`] look at last, if a neighbour has a
+    /// place.
     #[inline]
     pub fn prefetch(&self, stripe: StripeId) {
         let (stretch, word, bit) = at(stripe);
-        let at = self.leaf(stretch).filter(|leaf| leaf.bits[word] != 0).map(|leaf| leaf.at(word, bit));
+        let at = self.leaf(stretch).filter(|leaf| leaf.bits[word] != 0).map(|leaf| leaf.turn_of(word, bit));
         at.and_then(|at| self.blocks.places.get(at)).into_iter().for_each(prefetch);
     }
 
@@ -205,8 +255,12 @@ impl StripePlaces {
         if self.leaf_of[stretch] == 0 {
             self.leaf_of[stretch] = self.new_leaf();
         }
-        let leaf = &mut self.leaves[index(self.leaf_of[stretch]) - 1];
-        debug_assert!(leaf.bits[word] & bit == 0, "a stripe has one place");
+        let number = index(self.leaf_of[stretch]) - 1;
+        if self.leaves[number].size_wanted(word).is_some_and(|size| self.blocks.wants_packing(size)) {
+            self.blocks.pack(&mut self.leaves);
+        }
+        let leaf = &mut self.leaves[number];
+        assert!(leaf.bits[word] & bit == 0, "a stripe has one place");
         self.blocks.insert(leaf, (word, bit), place);
     }
 
@@ -243,7 +297,7 @@ impl StripePlaces {
 
     /// Bytes that grow with the places.
     pub fn dynamic_bytes(&self) -> u64 {
-        let [leaves, free] = [self.leaves.capacity(), self.free.capacity()].map(|count| count as u64);
+        let [leaves, free] = [self.leaves.len(), self.free.len()].map(number);
         leaves * LEAF_BYTES + free * PLACE_BYTES + self.blocks.memory_bytes()
     }
 }
@@ -273,7 +327,8 @@ mod tests {
         for round in 0..60_000u32 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // Some stretches get full, others have few.
-            let stripe = (state >> 33) % count & if state >> 63 == 0 { 1023 } else { u64::MAX };
+            let most = if state >> 63 == 0 { 1024 } else { count };
+            let stripe = (state >> 33) % most;
             if round % 4 > 0 {
                 if places.get(StripeId::new(stripe)).is_none() {
                     places.insert(StripeId::new(stripe), round);
@@ -307,13 +362,34 @@ mod tests {
     }
 
     #[test]
+    fn memory_is_bounded_by_the_most_places_there_were_however_they_lie() {
+        const MOST: u64 = 4096;
+        let (stripes, mut places) = (64 * MOST, StripePlaces::new(64 * MOST));
+        // As many places each time, of more stripes of a word from time to time, and back.
+        for in_word in (1..=64).chain((1..64).rev()).chain([64, 1, 33, 17, 64, 2]) {
+            let those = || (0..MOST).map(|i| StripeId::new(i / in_word * 64 + i % in_word * (64 / in_word)));
+            those().zip(0..).for_each(|(stripe, place)| places.insert(stripe, place));
+            assert!(
+                places.dynamic_bytes() <= StripePlaces::bytes_for(stripes, MOST).1,
+                "{in_word} in a word"
+            );
+            assert!(those().zip(0..).all(|(stripe, place)| places.get(stripe) == Some(place)));
+            // Most go first, and a few of each word, or none, stay for a while.
+            those().skip(9).step_by(2).for_each(|stripe| assert!(places.remove(stripe).is_some()));
+            those().for_each(|stripe| _ = places.remove(stripe));
+            assert_eq!((places.blocks.count, places.set_in(0..stripes).count()), (0, 0));
+        }
+        assert!(places.blocks.places.len() < 9 * 4096, "they were laid out anew");
+    }
+
+    #[test]
     fn a_leaf_all_of_whose_stripes_have_places_takes_four_bytes_for_each() {
         let mut places = StripePlaces::new(1024);
         let stripe_of = |place: u32| StripeId::new(u64::from(place) - 1000);
         (1256..1512).rev().for_each(|place| places.insert(stripe_of(place), place));
         assert!((1256..1512).all(|place| places.get(stripe_of(place)) == Some(place)));
         assert_eq!((places.leaves.len(), places.leaves[0].sizes), (1, [6; 4]));
-        // The second word's blocks that were too small are there for the others, and so on.
+        // Blocks that were too small for one word are there for the next.
         assert_eq!(places.blocks.places.len(), 256 + 63);
         (1256..1511).for_each(|place| assert_eq!(places.remove(stripe_of(place)), Some(place)));
         assert_eq!((places.get(StripeId::new(511)), places.leaves[0].sizes), (Some(1511), [1; 4]));
