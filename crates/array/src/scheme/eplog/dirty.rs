@@ -126,14 +126,17 @@ pub struct DirtyStripes {
 }
 
 impl DirtyStripes {
-    /// All stripes clean.
-    pub fn new(stripe_count: u64, data_count: usize) -> Self {
+    /// All stripes clean. Room for what is known of `dirty_max` is reserved (not touched) at once: it does
+    /// not move as long as there are no more.
+    pub fn new(stripe_count: u64, data_count: usize, dirty_max: usize) -> Self {
+        let mut places = StripePlaces::new(stripe_count);
+        places.reserve(dirty_max);
         Self {
             data_count,
-            places: StripePlaces::new(stripe_count),
-            stripes: Vec::new(),
-            columns: Vec::new(),
-            marks: Vec::new(),
+            places,
+            stripes: Vec::with_capacity(dirty_max),
+            columns: Vec::with_capacity(dirty_max * data_count),
+            marks: Vec::with_capacity(dirty_max),
             changed: Vec::new(),
             cleaned: Vec::new(),
             free: Vec::new(),
@@ -617,7 +620,7 @@ mod tests {
 
     #[test]
     fn those_that_have_half_of_the_updated_columns_are_chosen_the_oldest_of_many() {
-        let mut dirty = DirtyStripes::new(100_000, 4);
+        let mut dirty = DirtyStripes::new(100_000, 4, 0);
         update(&mut dirty, 0..300, 1);
         update(&mut dirty, 1000..1100, 4);
         assert_eq!(chosen(&mut dirty), (1000..1100).collect::<Vec<_>>());
@@ -631,7 +634,7 @@ mod tests {
 
     #[test]
     fn if_the_fullest_are_too_far_behind_the_fullest_of_those_in_front_are_chosen() {
-        let mut dirty = DirtyStripes::new(100_000, 4);
+        let mut dirty = DirtyStripes::new(100_000, 4, 0);
         update(&mut dirty, 0..40_000, 1);
         update(&mut dirty, 40_000..60_000, 4);
         assert_eq!(chosen(&mut dirty), (0..512).collect::<Vec<_>>());

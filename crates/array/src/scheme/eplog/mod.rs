@@ -119,6 +119,12 @@ fn list_words_live(config: &ArrayConfig, list_bytes: u64) -> u64 {
     list_room::words_live(config, log_width(config), list_room::bounded_words(config, list_bytes))
 }
 
+/// Dirty stripes that a list has room for.
+fn dirty_max(config: &ArrayConfig, list_words: u64) -> u64 {
+    let (k, _) = columns(config);
+    config.stripe_count.min(list_words / updated_columns_words(k, 1))
+}
+
 /// What the scheme takes of memory when as many updates wait for a commit as there is room for.
 fn memory_max(config: &ArrayConfig, list_bytes: u64) -> SchemeMemory {
     let ((k, m), width) = (columns(config), log_width(config));
@@ -127,8 +133,7 @@ fn memory_max(config: &ArrayConfig, list_bytes: u64) -> SchemeMemory {
     let members = list_words / list_room::MEMBER_WORDS;
     let covered = (log_stripes * (width - 1)).min(members).min(config.stripe_count * k);
     let log = LogTable::bytes_for(width, m, log_stripes, covered);
-    let dirty_stripes = config.stripe_count.min(list_words / updated_columns_words(k, 1));
-    let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_stripes);
+    let dirty = DirtyStripes::bytes_for(config.stripe_count, k, dirty_max(config, list_words));
     SchemeMemory {
         fixed_bytes: dirty.fixed_bytes,
         // What is said before its turn is kept until then, in a room that doubles.
@@ -142,8 +147,10 @@ impl Eplog {
     pub fn new(store: &Store, list_bytes: u64) -> Self {
         let geometry = store.config.geometry;
         let list = ListRoom::new(&store.config, list_bytes);
+        let list_words = list_room::bounded_words(&store.config, list_bytes);
+        let dirty_max = usize::try_from(dirty_max(&store.config, list_words)).unwrap_or_default();
         Self {
-            dirty: DirtyStripes::new(store.config.stripe_count, geometry.data_count()),
+            dirty: DirtyStripes::new(store.config.stripe_count, geometry.data_count(), dirty_max),
             log: LogTable::new(
                 store.code.width_max(),
                 geometry.parity_count(),

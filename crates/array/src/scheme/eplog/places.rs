@@ -35,6 +35,8 @@ struct Leaf {
 /// are laid out anew.
 const ROOM_PER_PLACE: u64 = 8;
 const ROOM_LEAST: u64 = 64;
+/// What there mostly is.
+const ROOM_USUAL: usize = 4;
 /// Free blocks for each place at most: one for a single place, and what else there is has room for two or
 /// more.
 const FREE_PER_PLACE: u64 = 5;
@@ -285,9 +287,10 @@ impl StripePlaces {
         Some(place)
     }
 
-    /// Makes room for so many places more.
+    /// Makes room for so many places more, if they lie as close as blocks mostly do.
     pub fn reserve(&mut self, places: usize) {
-        self.blocks.places.reserve(places);
+        self.blocks.places.reserve(places.saturating_mul(ROOM_USUAL));
+        self.leaves.reserve(places.min(self.leaf_of.len()));
     }
 
     /// Bytes for every stripe of the array.
