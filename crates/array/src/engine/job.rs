@@ -446,7 +446,7 @@ impl Core {
         }
     }
 
-    /// Asks for what a job's records will need of the table.
+    /// Asks for what a job's records will need of what is known.
     fn prefetch_for_records(&self, key: Key<Job>) {
         if self.scheme.is_far(&self.store) {
             let records = self.jobs.table[key].plan.records.iter();

@@ -129,14 +129,12 @@ impl DirtyStripes {
     /// All stripes clean. Room for what is known of `dirty_max` is reserved (not touched) at once: it does
     /// not move as long as there are no more.
     pub fn new(stripe_count: u64, data_count: usize, dirty_max: usize) -> Self {
-        let mut places = StripePlaces::new(stripe_count);
-        places.reserve(dirty_max);
-        Self {
+        let mut dirty = Self {
             data_count,
-            places,
-            stripes: Vec::with_capacity(dirty_max),
-            columns: Vec::with_capacity(dirty_max * data_count),
-            marks: Vec::with_capacity(dirty_max),
+            places: StripePlaces::new(stripe_count),
+            stripes: Vec::new(),
+            columns: Vec::new(),
+            marks: Vec::new(),
             changed: Vec::new(),
             cleaned: Vec::new(),
             free: Vec::new(),
@@ -146,7 +144,9 @@ impl DirtyStripes {
             count: 0,
             with_updated: vec![0; data_count + 1],
             updated_total: 0,
-        }
+        };
+        dirty.reserve(dirty_max);
+        dirty
     }
 
     /// Bytes of such a table with as many stripes dirty: those for every stripe, and those that grow. The

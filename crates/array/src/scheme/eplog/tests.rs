@@ -88,6 +88,8 @@ impl Bench {
             });
         }
         let slots: Vec<_> = writes.iter().map(|write| write.slot).collect();
+        // What the engine does where there is much in memory.
+        self.scheme.prefetch_writes(&self.store, &mut lcns.iter().copied().map(Lcn::new));
         let (mut plan, mut refused) = (Plan::default(), Vec::new());
         let pool = &mut self.pool;
         self.scheme.plan_writes(&mut self.store, &self.health, pool, &mut writes, &mut refused, &mut plan);
@@ -112,6 +114,7 @@ impl Bench {
     fn plan_commit(&mut self, stripe: u64) -> (Plan, CommitOutcome) {
         let mut plan = Plan::default();
         let stripe = StripeId::new(stripe);
+        self.scheme.foresee_commits(&self.store, &[stripe]);
         let outcome =
             self.scheme.plan_commit(&mut self.store, &self.health, &mut self.pool, stripe, &mut plan);
         (plan, outcome)
@@ -125,6 +128,8 @@ impl Bench {
 
     fn carry_out(&mut self, mut plan: Plan) -> String {
         let text = plan.text(self.store.main_count());
+        plan.records.iter().for_each(|record| self.scheme.prefetch(&self.store, record));
+        plan.records.iter().for_each(|record| self.scheme.foresee(&self.store, record));
         for index in 0..plan.records.len() {
             self.seq = self.seq.next();
             self.scheme.apply(&mut self.store, self.seq, plan.records.get(index)).expect("fits");
