@@ -110,7 +110,6 @@ pub struct Table {
     changed: PageBits,
     /// Since they were written to their slots.
     unsaved: PageBits,
-    unsaved_count: usize,
     /// What was not in the slots that count when the checkpoint under way was begun, and is being written to
     /// the others.
     unsaved_before: PageBits,
@@ -178,7 +177,6 @@ impl Table {
             may_evict: true,
             changed: PageBits::new(pages),
             unsaved: PageBits::new(pages),
-            unsaved_count: 0,
             unsaved_before: PageBits::new(pages),
             saving: PageBits::new(slots.page_count()),
             slots,
@@ -225,7 +223,7 @@ impl Table {
             self.keep(index);
         }
         self.changed.set(index);
-        self.unsaved_count += usize::from(self.unsaved.add(index));
+        self.unsaved.set(index);
         match self.frames.frame_of(index) {
             Some(frame) => self.frames.in_frame(frame),
             None => self.first_frame(index),
@@ -469,7 +467,6 @@ impl Table {
     /// What is there now is what the slots hold.
     pub fn clear_unsaved(&mut self) {
         self.unsaved.clear_all();
-        self.unsaved_count = 0;
     }
 
     /// Where the pages are on the members.

@@ -1,9 +1,13 @@
-//! Asks the processor to bring memory near that is soon to be looked at. Nothing waits for it, and nothing
-//! comes of it but time.
+//! Asks the processor to bring memory near that is soon to be looked at, and the kernel for memory that is
+//! quickly looked at. Nothing waits for it, and nothing comes of it but time.
 //!
 //! A look by a load would do the same, but a processor has room for some hundred instructions behind a load
 //! that waits; a request for a line is out of the way at once, so that many are under way together.
 #![deny(unsafe_code)]
+
+mod large_pages;
+
+pub use large_pages::prefer_large_pages;
 
 /// Asks for the line of the cache in which a value begins. On processors of other kinds than x86-64 and ARM's
 /// nothing is done.

@@ -29,7 +29,7 @@ use super::{Activity, Core, Deadline, EngineError};
 use crate::image::{CheckpointPlace, Image, Now};
 use crate::table::Extent;
 use block::{DevIndex, IoFault, Slot};
-use format::CheckpointKind;
+use format::{CheckpointKind, PAGE_WORDS};
 use writer::{Stage, Writer, Written};
 
 /// See the module's documentation.
@@ -293,10 +293,17 @@ fn ring_left(core: &Core) -> u64 {
     core.board.checkpoint.place.chain.left(core.store.config.incremental_blocks)
 }
 
-/// Whether it is time for a full one, or for few records in the one before it.
+/// Whether it is time for a full one, or for few records in the one before it: a quarter is left, or not so
+/// much more than what changed may take that this can be said piece by piece wherever the ring ends.
 fn is_ring_short(core: &Core) -> bool {
-    ring_left(core) < ring_len(core) / 4
+    let (left, len) = (ring_left(core), ring_len(core));
+    let list_blocks = (core.scheme.changes_max() / PAGE_WORDS) as u64;
+    left < len / 4 || (core.store.table.is_paged() && left < LISTS_LEFT * list_blocks)
 }
+
+/// Patches usually take less than the list of the same changes, and one that begins where the ring does
+/// leaves as much unused as it takes at most.
+const LISTS_LEFT: u64 = 3;
 
 /// Records behind a checkpoint after which another is due, if pages may be absent: a start reads a page for
 /// each. In small arrays fewer, so that it comes about in the simulator, too.
@@ -307,7 +314,9 @@ const LATER_PER_RECORD: u64 = 8;
 /// Members that took more records than one in this time read their pages about as fast. So no checkpoint is
 /// begun before the last one is as old as so many records would be, unless there are very many.
 const NS_PER_RECORD: u64 = 120_000;
-const BURST: u64 = 16;
+const BURST: u64 = 64;
+/// So much older if there are fewer pages that changed than records: a start reads each but once.
+const FEW_PAGES: u64 = 2;
 
 /// How soon many records make a checkpoint due.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -336,8 +345,9 @@ fn records_due_ns(core: &Core, pace: Pace) -> Option<u64> {
     if !core.store.table.is_paged() || behind <= most {
         return None;
     }
+    let times = if (core.store.table.changed_count() as u64) < behind { FEW_PAGES } else { 1 };
     let waits = pace == Pace::Kept && behind <= most.saturating_mul(BURST);
-    let wait_ns = if waits { most.saturating_mul(NS_PER_RECORD) } else { 0 };
+    let wait_ns = if waits { most.saturating_mul(NS_PER_RECORD * times) } else { 0 };
     Some(core.board.checkpoint.begun_ns.saturating_add(wait_ns))
 }
 

@@ -1,7 +1,7 @@
 //! The pages of the table that are in memory.
 
 use format::{GROUP_WORDS, GroupBits, PAGE_WORDS};
-use prefetch::prefetch;
+use prefetch::{prefer_large_pages, prefetch};
 
 pub(super) type PageWords = [u32; PAGE_WORDS];
 
@@ -19,8 +19,15 @@ const GROUP: usize = 32;
 /// The same, for sums of bytes.
 pub const GROUP_PAGES: u64 = GROUP as u64;
 
+/// Frames whose memory is taken together: 32 MiB, most of which lies on whole pages of 2 MiB.
+const SLAB_FRAMES: usize = 8192;
+
 /// A page's frame plus 1; 0 = it has none.
 type FrameNumber = u32;
+
+/// The words of a frame. A stripe of (6+2) lies in one line of the cache.
+#[repr(align(64))]
+struct FrameWords(PageWords);
 
 /// What changed on the page of a frame, in one line of the cache.
 #[derive(Clone, Copy)]
@@ -49,14 +56,15 @@ pub(super) struct Frames {
     group_of: Vec<u32>,
     groups: Vec<Group>,
     groups_free: Vec<u32>,
-    #[expect(clippy::vec_box, reason = "pages do not move when there are more")]
-    pages: Vec<Box<PageWords>>,
+    /// The words of the pages of so many frames each, which do not move when there are more.
+    slabs: Vec<Vec<FrameWords>>,
     /// What changed on each, side by side: whoever asks many pages only for that, or changes a word of many,
     /// waits for memory once for each.
     changed: Vec<Changed>,
     holders: Vec<Holder>,
     free: Vec<u32>,
     hand: usize,
+    page_count: usize,
 }
 
 impl Frames {
@@ -65,11 +73,12 @@ impl Frames {
             group_of: vec![0; pages.div_ceil(GROUP)],
             groups: Vec::new(),
             groups_free: Vec::new(),
-            pages: Vec::new(),
+            slabs: Vec::new(),
             changed: Vec::new(),
             holders: Vec::new(),
             free: Vec::new(),
             hand: 0,
+            page_count: pages,
         }
     }
 
@@ -79,10 +88,9 @@ impl Frames {
     }
 
     /// Bytes that a frame takes.
-    pub const FRAME_BYTES: u64 =
-        (size_of::<Box<PageWords>>() + Self::CONTENT_BYTES + size_of::<Holder>()) as u64;
+    pub const FRAME_BYTES: u64 = (Self::CONTENT_BYTES + size_of::<Holder>()) as u64;
     /// Bytes of a page and of what is known to have changed on it.
-    pub const CONTENT_BYTES: usize = size_of::<PageWords>() + size_of::<Changed>();
+    pub const CONTENT_BYTES: usize = size_of::<FrameWords>() + size_of::<Changed>();
 
     /// Bytes that a group takes.
     pub const GROUP_BYTES: u64 = size_of::<Group>() as u64;
@@ -95,15 +103,21 @@ impl Frames {
         Some(place(frame))
     }
 
+    #[inline]
+    fn words(&self, frame: usize) -> &PageWords {
+        &self.slabs[frame / SLAB_FRAMES][frame % SLAB_FRAMES].0
+    }
+
     /// What is in a frame.
     #[inline]
     pub fn in_frame(&mut self, frame: usize) -> TablePage<'_> {
-        TablePage { words: &mut self.pages[frame], changed: &mut self.changed[frame].0 }
+        let words = &mut self.slabs[frame / SLAB_FRAMES][frame % SLAB_FRAMES].0;
+        TablePage { words, changed: &mut self.changed[frame].0 }
     }
 
     #[inline]
     pub fn get(&self, page: usize) -> Option<&PageWords> {
-        self.frame_of(page).map(|frame| &*self.pages[frame])
+        self.frame_of(page).map(|frame| self.words(frame))
     }
 
     /// What changed on a page that has a frame.
@@ -121,7 +135,7 @@ impl Frames {
     #[inline]
     pub fn prefetch(&self, page: usize, word: usize) {
         if let Some(frame) = self.frame_of(page) {
-            prefetch(&self.pages[frame][word]);
+            prefetch(&self.words(frame)[word]);
             prefetch(&self.changed[frame]);
         }
     }
@@ -136,7 +150,7 @@ impl Frames {
 
     /// Frames that hold a page.
     pub fn len(&self) -> usize {
-        self.pages.len() - self.free.len()
+        self.holders.len() - self.free.len()
     }
 
     /// Asks for what [`Frames::changed`] gives.
@@ -149,7 +163,7 @@ impl Frames {
     /// Asks for the words of a page that changed.
     pub fn prefetch_patch(&self, page: usize) {
         if let Some(frame) = self.frame_of(page) {
-            let words = &self.pages[frame];
+            let words = self.words(frame);
             self.changed[frame].0.groups().for_each(|group| prefetch(&words[group * GROUP_WORDS]));
         }
     }
@@ -160,20 +174,31 @@ impl Frames {
         let frame = match self.free.pop() {
             Some(free) => {
                 let frame = place(free);
-                (*self.pages[frame], self.changed[frame]) = (*words, Changed::NOTHING);
+                let page = self.in_frame(frame);
+                (*page.words, *page.changed) = (*words, GroupBits::NONE);
                 self.holders[frame] = holder;
                 frame
             }
             None => {
-                self.pages.push(Box::new(*words));
+                self.slab_with_room().push(FrameWords(*words));
                 self.changed.push(Changed::NOTHING);
                 self.holders.push(holder);
-                self.pages.len() - 1
+                self.holders.len() - 1
             }
         };
         let group = self.group(index / GROUP);
         self.groups[group][index % GROUP] = number(frame) + 1;
         self.in_frame(frame)
+    }
+
+    /// The slab of the next frame that is new.
+    fn slab_with_room(&mut self) -> &mut Vec<FrameWords> {
+        if self.holders.len() == self.slabs.len() * SLAB_FRAMES {
+            let mut slab = Vec::with_capacity(SLAB_FRAMES.min(self.page_count));
+            prefer_large_pages(&mut slab);
+            self.slabs.push(slab);
+        }
+        self.slabs.last_mut().expect("one was added if none had room")
     }
 
     /// The number of a group, which has one from now on.
@@ -250,7 +275,7 @@ impl Frames {
 
     pub fn memory_bytes(&self) -> u64 {
         let [pages, groups, fixed] =
-            [self.pages.len(), self.groups.len(), self.group_of.len()].map(|count| count as u64);
+            [self.holders.len(), self.groups.len(), self.group_of.len()].map(|count| count as u64);
         pages * Self::FRAME_BYTES + groups * Self::GROUP_BYTES + fixed * 4
     }
 }
@@ -284,7 +309,7 @@ mod tests {
         assert!(!frames.evict(|page| page != 40), "one is pinned, the other must stay");
         frames.unpin(5);
         frames.insert(999, &[7; PAGE_WORDS]);
-        assert_eq!((frames.len(), frames.pages.len()), (3, 4), "frames are used again");
+        assert_eq!((frames.len(), frames.holders.len()), (3, 4), "frames are used again");
         assert_eq!(frames.get(999), Some(&[7; PAGE_WORDS]));
         assert!(frames.changed_mut(5).is_some() && frames.evict(|page| page == 5) && frames.len() == 2);
     }

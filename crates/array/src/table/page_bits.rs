@@ -9,12 +9,14 @@ pub(super) struct PageBits {
     /// A bit for each of these; not set: none of its bits is. So whoever looks for bits that are set goes
     /// through few words, however large the table is.
     touched: Vec<u64>,
+    /// Bits that are set.
+    count: usize,
 }
 
 impl PageBits {
     pub fn new(pages: usize) -> Self {
         let words = pages.div_ceil(64);
-        Self { words: vec![0; words], touched: vec![0; words.div_ceil(64)] }
+        Self { words: vec![0; words], touched: vec![0; words.div_ceil(64)], count: 0 }
     }
 
     #[inline]
@@ -25,35 +27,30 @@ impl PageBits {
     #[inline]
     pub fn set(&mut self, page: usize) {
         let word = page / 64;
+        self.count += usize::from(!self.has(page));
         self.words[word] |= 1 << (page % 64);
         self.touched[word / 64] |= 1 << (word % 64);
     }
 
-    /// The same; `true` if it was not set.
-    #[inline]
-    pub fn add(&mut self, page: usize) -> bool {
-        let is_new = !self.has(page);
-        self.set(page);
-        is_new
-    }
-
     pub fn clear(&mut self, page: usize) {
+        self.count -= usize::from(self.has(page));
         self.words[page / 64] &= !(1 << (page % 64));
     }
 
     pub fn clear_all(&mut self) {
-        let Self { words, touched } = self;
+        let Self { words, touched, count } = self;
+        *count = 0;
         for (group, bits) in touched.iter_mut().enumerate() {
             set_bits(std::mem::take(bits)).for_each(|bit| words[group * 64 + bit] = 0);
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.iter().next().is_none()
+        self.count == 0
     }
 
     pub fn count(&self) -> usize {
-        self.touched().map(|word| self.words[word].count_ones() as usize).sum()
+        self.count
     }
 
     /// Words that may have bits that are set, in order.
@@ -85,7 +82,10 @@ mod tests {
             for step in 0..2000 {
                 let page = usize::try_from(random.below(pages as u64)).expect("few pages");
                 match step % 5 {
-                    0..=2 => assert_eq!(bits.add(page), model.insert(page)),
+                    0..=2 => {
+                        bits.set(page);
+                        model.insert(page);
+                    }
                     3 => {
                         bits.clear(page);
                         model.remove(&page);

@@ -42,12 +42,12 @@ impl Table {
 
     /// Whether so much changed that a checkpoint is due: what is not in its slot cannot make room.
     pub fn is_mostly_unsaved(&self) -> bool {
-        self.is_paged() && self.unsaved_count > (self.frames_max + self.space.windows()) / 2
+        self.is_paged() && self.unsaved.count() > (self.frames_max + self.space.windows()) / 2
     }
 
     /// Whether pages are not in the slots that count, and will be once a checkpoint has ended.
     pub fn has_unsaved(&self) -> bool {
-        self.unsaved_count > 0 || !self.unsaved_before.is_empty()
+        !self.unsaved.is_empty() || !self.unsaved_before.is_empty()
     }
 
     /// Pages, also of the directory, of which a copy is lacking where they are and stay until the snapshot
@@ -247,7 +247,7 @@ impl Table {
 
     /// The copies of a page are not what they should be: it is written anew with the next full checkpoint.
     pub fn mark_unsaved(&mut self, page: usize) {
-        self.unsaved_count += usize::from(self.unsaved.add(page));
+        self.unsaved.set(page);
     }
 }
 

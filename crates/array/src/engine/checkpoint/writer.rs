@@ -1,6 +1,6 @@
 //! One checkpoint on its way to the members: pages, flush, header, flush.
 
-use super::{BURST, records_max};
+use super::records_max;
 use crate::engine::copies::PageCopies;
 use crate::engine::request::Request;
 use crate::engine::wake::count;
@@ -334,11 +334,12 @@ impl Writer {
 /// How many times as much is done in a turn as where there is time: an incremental one must get on faster
 /// than records come, which the next one has.
 fn haste(core: &Core, image: &Image) -> usize {
+    const HASTE_MAX: u64 = 16;
     if image.kind == CheckpointKind::Full {
         return 1;
     }
     let since = core.jobs.retired.get().saturating_sub(image.through.get());
-    usize::try_from((1 + since / records_max(core)).min(BURST)).unwrap_or(1)
+    usize::try_from((1 + since / (2 * records_max(core))).min(HASTE_MAX)).unwrap_or(1)
 }
 
 /// Whether the page of a unit is in memory; if not, it is asked for, and so are those of the next units.

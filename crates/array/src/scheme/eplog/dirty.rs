@@ -112,6 +112,8 @@ pub struct DirtyStripes {
     marks: Vec<Marks>,
     /// Places of those that the last list does not have as they are; some may be free or taken again.
     changed: Vec<u32>,
+    /// Updated columns of these, at most.
+    changed_columns: u64,
     /// What the last list has that is clean since; it may be dirty again.
     cleaned: Vec<StripeId>,
     free: Vec<u32>,
@@ -136,6 +138,7 @@ impl DirtyStripes {
             columns: Vec::new(),
             marks: Vec::new(),
             changed: Vec::new(),
+            changed_columns: 0,
             cleaned: Vec::new(),
             free: Vec::new(),
             queue: DirtyQueue::default(),
@@ -228,8 +231,9 @@ impl DirtyStripes {
             self.with_updated[usize::from(*updated)] -= 1;
             *updated += 1;
             self.with_updated[usize::from(*updated)] += 1;
-            if self.marks[place].saved == Saved::Yes {
-                self.mark_changed(place, Saved::Changed);
+            match self.marks[place].saved {
+                Saved::Yes => self.mark_changed(place, Saved::Changed),
+                Saved::No | Saved::Changed => self.changed_columns += 1,
             }
             return None;
         }
@@ -241,6 +245,7 @@ impl DirtyStripes {
             return;
         }
         self.marks[place].saved = saved;
+        self.changed_columns += u64::from(self.marks[place].updated);
         self.changed.push(u32::try_from(place).expect("fewer dirty stripes than chunk indices"));
     }
 
@@ -266,7 +271,7 @@ impl DirtyStripes {
             }
         }
         changed.clear();
-        self.changed = changed;
+        (self.changed, self.changed_columns) = (changed, 0);
     }
 
     /// The last list has everything as it is.
@@ -279,6 +284,7 @@ impl DirtyStripes {
             }
         }
         self.changed.clear();
+        self.changed_columns = 0;
     }
 
     /// How much there is of what changed since the last list.
@@ -289,7 +295,8 @@ impl DirtyStripes {
     /// Words that those of which the last list says something else take at most in a list of what changed.
     pub fn changed_words(&self) -> u64 {
         let columns = number(self.data_count);
-        number(self.changed.len()) * updated_columns_words(columns, columns)
+        let heads = number(self.changed.len()) * updated_columns_words(columns, 0);
+        heads + self.changed_columns * (updated_columns_words(0, 1) - updated_columns_words(0, 0))
     }
 
     /// Words that what is clean since the last list takes at most in a list of what changed.
@@ -301,7 +308,7 @@ impl DirtyStripes {
     /// One of what changed that was begun comes to nothing.
     pub fn begin_list(&mut self) {
         debug_assert!(self.listing.as_ref().is_none_or(|listing| listing.changed.is_some()));
-        (self.changed, self.cleaned) = (Vec::new(), Vec::new());
+        (self.changed, self.changed_columns, self.cleaned) = (Vec::new(), 0, Vec::new());
         let (queued, places) = (self.queue.places(), 0..self.stripes.len());
         self.list(Listing { queued, places, ..Listing::default() });
     }
@@ -310,6 +317,7 @@ impl DirtyStripes {
     pub fn begin_changes(&mut self) {
         debug_assert!(self.listing.is_none(), "one list is said at a time");
         let (cleaned, changed) = (self.take_cleaned(), std::mem::take(&mut self.changed));
+        self.changed_columns = 0;
         let cleaned = if planted(Planted::ChangesKeepClean) { Vec::new() } else { cleaned };
         let changed = Some((cleaned.into_iter(), changed.into_iter()));
         self.list(Listing { changed, ..Listing::default() });
@@ -429,8 +437,8 @@ impl DirtyStripes {
         let place = index(number);
         self.stripes[place] = stripe;
         self.columns[place * self.data_count..][..self.data_count].fill(UNCHANGED);
-        self.mark_changed(place, Saved::No);
         (self.marks[place].said, self.marks[place].updated) = (self.list_number.mark(), 0);
+        self.mark_changed(place, Saved::No);
         self.with_updated[0] += 1;
         self.count += 1;
         self.queue.push(stripe);

@@ -183,6 +183,8 @@ pub struct LogTable {
     listing: Option<Listing>,
     /// Those that the last list does not have as they are; some may have ended, or be others by now.
     changed: Vec<u32>,
+    /// Members of these, at most.
+    changed_members: u64,
     /// Of those that it has and that are needed no more, the records.
     ended: Vec<Seq>,
     live_count: u64,
@@ -208,6 +210,7 @@ impl LogTable {
             list_number: ListNumber::default(),
             listing: None,
             changed: Vec::new(),
+            changed_members: 0,
             ended: Vec::new(),
             live_count: 0,
             member_total: 0,
@@ -272,6 +275,8 @@ impl LogTable {
         self.members[at] = member;
         entry.members += 1;
         self.member_total += 1;
+        // It is one of those that changed, as it is new.
+        self.changed_members += 1;
         at
     }
 
@@ -325,6 +330,7 @@ impl LogTable {
         let entry = &mut self.entries[index(id)];
         if entry.saved == Saved::Yes {
             entry.saved = Saved::Changed;
+            self.changed_members += u64::from(entry.members);
             self.changed.push(id);
         }
     }
@@ -346,6 +352,7 @@ impl LogTable {
         }
         new.sort_unstable_by_key(|&id| entries[index(id)].seq);
         let ended = std::mem::take(ended);
+        self.changed_members = 0;
         self.listed_order = self.end_of_order();
         ChangedLogStripes { ended, new, others }
     }
@@ -358,6 +365,7 @@ impl LogTable {
     /// The last list has everything as it is.
     pub fn all_saved(&mut self) {
         self.ended.clear();
+        self.changed_members = 0;
         for id in self.changed.drain(..) {
             let entry = &mut self.entries[index(id)];
             if entry.members > 0 {
@@ -374,8 +382,8 @@ impl LogTable {
 
     /// Words that those of which the last list says something else take at most in a list of what changed.
     pub fn changed_words(&self) -> u64 {
-        let words = log_stripe_words(self.by_width.get(), number(self.parity_count));
-        number(self.changed.len()) * words
+        let heads = number(self.changed.len()) * log_stripe_words(0, number(self.parity_count));
+        heads + self.changed_members * (log_stripe_words(1, 0) - log_stripe_words(0, 0))
     }
 
     /// Words that what ended since the last list takes at most in a list of what changed.
@@ -387,7 +395,7 @@ impl LogTable {
     /// One of what changed that was begun comes to nothing.
     pub fn begin_list(&mut self) {
         debug_assert!(self.listing.as_ref().is_none_or(|listing| listing.changed.is_some()));
-        (self.changed, self.ended) = (Vec::new(), Vec::new());
+        (self.changed, self.changed_members, self.ended) = (Vec::new(), 0, Vec::new());
         self.list(self.left_order, None);
     }
 
@@ -395,6 +403,7 @@ impl LogTable {
     pub fn begin_changes(&mut self) {
         debug_assert!(self.listing.is_none(), "one list is said at a time");
         let (ended, changed) = (std::mem::take(&mut self.ended), std::mem::take(&mut self.changed));
+        self.changed_members = 0;
         self.list(self.listed_order, Some((ended.into_iter(), changed.into_iter())));
     }
 
