@@ -226,7 +226,7 @@ impl PatchRoom {
             pages.iter().for_each(|&page| table.prefetch_patch(page));
             let changed = |page| table.snapshot_groups(page);
             push_patches(&mut self.words, pages, changed, |page, groups, words| {
-                groups.push_words(table.snapshot_page(page), words);
+                table.push_snapshot_groups(page, groups, words);
             });
         }
         &self.words

@@ -35,7 +35,7 @@ pub use space::{WORD_CHUNKS, bit_of, later_max, word_count};
 use crate::planted::{Planted, planted};
 use crate::slots::{self, SlotState, Slots};
 use block::{ChunkIndex, Divisor, Geometry, Lcn, StripeId};
-use format::{ArrayConfig, GroupBits, PAGE_WORDS, Patch, StripeChunk};
+use format::{ArrayConfig, GROUP_WORDS, GroupBits, PAGE_WORDS, Patch, StripeChunk};
 use frames::{Frames, GROUP_PAGES, PageWords, TablePage, ZEROS};
 use kept::KeptPages;
 use page_bits::PageBits;
@@ -118,6 +118,8 @@ pub struct Table {
     slots: Slots,
     /// Pages of the snapshot that nobody said are written.
     wanted: PageBits,
+    /// Of how much that is.
+    snapshot_extent: Extent,
     /// Those of them that changed since, as they were.
     kept: KeptPages,
     waiting: WaitingPatches,
@@ -181,6 +183,7 @@ impl Table {
             saving: PageBits::new(slots.page_count()),
             slots,
             wanted: PageBits::new(pages),
+            snapshot_extent: Extent::Changes,
             kept: KeptPages::default(),
             waiting: WaitingPatches::default(),
             stripes: stripes_of(config).0,
@@ -253,9 +256,16 @@ impl Table {
     #[cold]
     fn keep(&mut self, index: usize) {
         self.wanted.clear(index);
-        match self.frames.frame_of(index).map(|frame| self.frames.in_frame(frame)) {
-            Some(page) => self.kept.insert(index, page.words, std::mem::take(page.changed)),
-            None => self.kept.insert(index, &ZEROS, GroupBits::NONE),
+        let Some(frame) = self.frames.frame_of(index) else {
+            return self.kept.insert(index, &ZEROS, GroupBits::NONE);
+        };
+        let may_be_patch = self.snapshot_extent == Extent::Changes && !self.is_of_space(index);
+        let page = self.frames.in_frame(frame);
+        let changed = std::mem::take(page.changed);
+        if may_be_patch && changed.are_few() {
+            self.kept.insert_patch(index, page.words, changed);
+        } else {
+            self.kept.insert(index, page.words, changed);
         }
     }
 
@@ -483,6 +493,7 @@ impl Table {
     /// order. Each stays as it is in [`Table::snapshot_page`] until [`Table::release_page`].
     pub fn take_snapshot(&mut self, extent: Extent) -> Vec<usize> {
         self.drop_snapshot();
+        self.snapshot_extent = extent;
         let pages: Vec<usize> = match extent {
             Extent::Changes => self.changed_pages().collect(),
             Extent::Unsaved => self.unsaved.iter().collect(),
@@ -540,10 +551,11 @@ impl Table {
 
     /// Whether a page of the snapshot must be read before it can be written.
     pub fn must_read(&self, page: usize) -> bool {
-        self.is_absent(page) && self.kept.get(page).is_none()
+        self.is_absent(page) && !self.kept.has(page)
     }
 
-    /// A page of the snapshot, as it was when that was taken.
+    /// A page of the snapshot, as it was when that was taken. Of one of what changed a page of which there are
+    /// few groups is in [`Table::push_snapshot_groups`] alone.
     pub fn snapshot_page(&self, index: usize) -> &[u32; PAGE_WORDS] {
         match self.kept.get(index) {
             Some(kept) if !planted(Planted::SnapshotMoves) => &kept.words,
@@ -553,9 +565,19 @@ impl Table {
 
     /// What had changed on a page of the snapshot when that was taken.
     pub fn snapshot_groups(&self, index: usize) -> GroupBits {
-        match self.kept.get(index) {
-            Some(kept) if !planted(Planted::KeptChangesMove) => kept.changed,
+        match self.kept.changed(index) {
+            Some(changed) if !planted(Planted::KeptChangesMove) => changed,
             Some(_) | None => self.changed_groups(index),
+        }
+    }
+
+    /// Appends what groups of a page of the snapshot held, which are the first ones of those that had changed
+    /// on it.
+    pub fn push_snapshot_groups(&self, index: usize, groups: &GroupBits, words: &mut Vec<u32>) {
+        let moves = planted(Planted::SnapshotMoves) || planted(Planted::KeptChangesMove);
+        match self.kept.patch(index) {
+            Some(kept) if !moves => words.extend_from_slice(&kept[..groups.count() * GROUP_WORDS]),
+            Some(_) | None => groups.push_words(self.snapshot_page(index), words),
         }
     }
 

@@ -65,7 +65,7 @@ impl GroupBits {
     }
 
     /// How many changed.
-    fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         index(self.0.iter().map(|bits| bits.count_ones()).sum())
     }
 

@@ -314,7 +314,7 @@ const LATER_PER_RECORD: u64 = 8;
 /// Members that took more records than one in this time read their pages about as fast. So no checkpoint is
 /// begun before the last one is as old as so many records would be, unless there are very many.
 const NS_PER_RECORD: u64 = 120_000;
-const BURST: u64 = 64;
+const BURST: u64 = 32;
 /// So much older if there are fewer pages that changed than records: a start reads each but once.
 const FEW_PAGES: u64 = 2;
 

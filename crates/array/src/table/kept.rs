@@ -1,8 +1,10 @@
 //! Pages of a snapshot that changed before they were written, as they were.
 
 use super::frames::{Frames, PageWords};
-use format::GroupBits;
+use crate::hash::StripeMap;
+use format::{GROUP_WORDS, GroupBits};
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 
 /// A page as it was, and what had changed on it since the checkpoint before.
 pub struct KeptPage {
@@ -10,6 +12,13 @@ pub struct KeptPage {
     pub words: PageWords,
     /// What had changed.
     pub changed: GroupBits,
+}
+
+/// What had changed on a page of which only that is kept: the groups, and where what they held begins.
+#[derive(Clone, Copy)]
+struct KeptPatch {
+    changed: GroupBits,
+    first: usize,
 }
 
 /// See the module's documentation.
@@ -21,6 +30,10 @@ pub struct KeptPages {
         reason = "they come from the map and go back to it, and are not copied for that"
     )]
     spare: Vec<Box<KeptPage>>,
+    /// By page.
+    patches: StripeMap<KeptPatch>,
+    /// What the groups of all these held.
+    patch_words: Vec<u32>,
 }
 
 /// Rooms that a table of so many pages at most keeps for the next ones: new ones cost more than what is
@@ -45,7 +58,14 @@ impl KeptPages {
         self.pages.insert(index, kept);
     }
 
-    /// That page, if it is kept.
+    /// Keeps of a page what had changed.
+    pub fn insert_patch(&mut self, index: usize, words: &PageWords, changed: GroupBits) {
+        let first = self.patch_words.len();
+        changed.push_words(words, &mut self.patch_words);
+        self.patches.insert(index as u64, KeptPatch { changed, first });
+    }
+
+    /// That page, if it is kept as a whole.
     pub fn get(&self, index: usize) -> Option<&KeptPage> {
         self.pages.get(&index).map(|kept| &**kept)
     }
@@ -55,8 +75,32 @@ impl KeptPages {
         self.pages.get_mut(&index).map(|kept| &mut **kept)
     }
 
+    /// Whether a page, or what had changed on it, is kept.
+    pub fn has(&self, index: usize) -> bool {
+        self.pages.contains_key(&index) || self.patches.contains_key(&(index as u64))
+    }
+
+    /// What had changed on a page that is kept.
+    pub fn changed(&self, index: usize) -> Option<GroupBits> {
+        let whole = || self.get(index).map(|kept| kept.changed);
+        self.patches.get(&(index as u64)).map(|kept| kept.changed).or_else(whole)
+    }
+
+    /// What the groups that had changed on a page held, if only that is kept.
+    pub fn patch(&self, index: usize) -> Option<&[u32]> {
+        let KeptPatch { changed, first } = self.patches.get(&(index as u64))?;
+        Some(&self.patch_words[*first..][..changed.count() * GROUP_WORDS])
+    }
+
     /// A page is kept no longer; whether it was. The table may have so many pages in memory.
     pub fn remove(&mut self, index: usize, frames_max: usize) -> bool {
+        if let Entry::Occupied(kept) = self.patches.entry(index as u64) {
+            kept.remove();
+            if self.patches.is_empty() {
+                self.patch_words.clear();
+            }
+            return true;
+        }
         let kept = self.pages.remove(&index);
         let was_kept = kept.is_some();
         self.spare.extend(kept.filter(|_| self.spare.len() < spare_max(frames_max)));
@@ -66,15 +110,19 @@ impl KeptPages {
     /// None is kept any longer.
     pub fn clear(&mut self) {
         self.pages.clear();
+        self.patches.clear();
+        self.patch_words.clear();
     }
 
-    /// How many are kept.
+    /// As many pages as what is kept takes the memory of, rounded up.
     pub fn len(&self) -> usize {
-        self.pages.len()
+        let patch_bytes = self.patches.len() * size_of::<KeptPatch>() + self.patch_words.len() * 4;
+        self.pages.len() + patch_bytes.div_ceil(Frames::CONTENT_BYTES)
     }
 
     /// Bytes of them, and of rooms for others.
     pub fn memory_bytes(&self) -> u64 {
-        (self.pages.len() + self.spare.len()) as u64 * Frames::CONTENT_BYTES as u64
+        let patches = self.patches.capacity() * (size_of::<KeptPatch>() + 8) + self.patch_words.capacity() * 4;
+        (self.pages.len() + self.spare.len()) as u64 * Frames::CONTENT_BYTES as u64 + patches as u64
     }
 }

@@ -65,6 +65,13 @@ impl PatchHeads {
 }
 
 impl GroupBits {
+    /// Whether they are so few that a page of patches has room for them whatever they are: such a patch is
+    /// never a whole page.
+    pub fn are_few(&self) -> bool {
+        const _: () = assert!(1 + HEAD_BYTES_MAX.div_ceil(4) + BIT_BYTES * GROUP_WORDS <= PAGE_WORDS);
+        self.count() <= BIT_BYTES
+    }
+
     /// Appends what the groups of a page hold.
     pub fn push_words(&self, page: &[u32; PAGE_WORDS], out: &mut Vec<u32>) {
         self.groups().for_each(|group| out.extend_from_slice(&page[group * GROUP_WORDS..][..GROUP_WORDS]));

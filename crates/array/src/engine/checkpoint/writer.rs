@@ -335,11 +335,12 @@ impl Writer {
 /// than records come, which the next one has.
 fn haste(core: &Core, image: &Image) -> usize {
     const HASTE_MAX: u64 = 16;
+    const RECORDS_PER_HASTE: u64 = 4;
     if image.kind == CheckpointKind::Full {
         return 1;
     }
     let since = core.jobs.retired.get().saturating_sub(image.through.get());
-    usize::try_from((1 + since / (2 * records_max(core))).min(HASTE_MAX)).unwrap_or(1)
+    usize::try_from((1 + since / (RECORDS_PER_HASTE * records_max(core))).min(HASTE_MAX)).unwrap_or(1)
 }
 
 /// Whether the page of a unit is in memory; if not, it is asked for, and so are those of the next units.
