@@ -80,6 +80,8 @@ planted!(
     EarlyBeforeClean,
     /// What may be put together of what changed in a turn is never renewed: a checkpoint with any never ends.
     PatchedForEver,
+    /// Columns of a stripe that changed again are not counted: a list is longer than what was announced.
+    AnnouncesTooLittle,
     /// A start takes the newest changes of the list alone, on the full checkpoint's.
     NewestChangesOnly,
     /// At the instant of a full checkpoint no incremental one holds what has changed since the one before.

@@ -554,8 +554,8 @@ impl Table {
         self.is_absent(page) && !self.kept.has(page)
     }
 
-    /// A page of the snapshot, as it was when that was taken. Of one of what changed a page of which there are
-    /// few groups is in [`Table::push_snapshot_groups`] alone.
+    /// A page of the snapshot, as it was when that was taken. If that is of what changed, and that is little
+    /// on the page, it may be in [`Table::push_snapshot_groups`] alone.
     pub fn snapshot_page(&self, index: usize) -> &[u32; PAGE_WORDS] {
         match self.kept.get(index) {
             Some(kept) if !planted(Planted::SnapshotMoves) => &kept.words,

@@ -28,13 +28,13 @@ mod tests {
 
     #[test]
     fn what_lies_in_it_stays_and_small_rooms_are_left_alone() {
-        for capacity in [0, 1, 1000, 1 << 20] {
-            let mut room: Vec<u64> = Vec::with_capacity(capacity);
-            room.extend(0..capacity as u64 / 2);
+        for numbers in [0, 1, 1000, 1 << 20] {
+            let mut room: Vec<usize> = Vec::with_capacity(numbers);
+            room.extend(0..numbers / 2);
             prefer_large_pages(&mut room);
-            room.extend(capacity as u64 / 2..capacity as u64);
+            room.extend(numbers / 2..numbers);
             prefer_large_pages(&mut room);
-            assert!(room.iter().copied().eq(0..capacity as u64));
+            assert!(room.iter().copied().eq(0..numbers));
         }
         prefer_large_pages::<()>(&mut Vec::with_capacity(7));
     }

@@ -297,7 +297,7 @@ fn ring_left(core: &Core) -> u64 {
 /// much more than what changed may take that this can be said piece by piece wherever the ring ends.
 fn is_ring_short(core: &Core) -> bool {
     let (left, len) = (ring_left(core), ring_len(core));
-    let list_blocks = (core.scheme.changes_max() / PAGE_WORDS) as u64;
+    let list_blocks = count(core.scheme.changes_max() / PAGE_WORDS);
     left < len / 4 || (core.store.table.is_paged() && left < LISTS_LEFT * list_blocks)
 }
 
@@ -307,7 +307,7 @@ const LISTS_LEFT: u64 = 3;
 
 /// Records behind a checkpoint after which another is due, if pages may be absent: a start reads a page for
 /// each. In small arrays fewer, so that it comes about in the simulator, too.
-const RECORDS_MAX: std::ops::RangeInclusive<u64> = 64..=2048;
+const RECORDS_MAX: std::ops::RangeInclusive<u64> = 32..=2048;
 const CHUNKS_PER_RECORD: u64 = 64;
 /// Words of what each checkpoint says as a whole for each of these.
 const LATER_PER_RECORD: u64 = 8;
@@ -345,10 +345,16 @@ fn records_due_ns(core: &Core, pace: Pace) -> Option<u64> {
     if !core.store.table.is_paged() || behind <= most {
         return None;
     }
-    let times = if (core.store.table.changed_count() as u64) < behind { FEW_PAGES } else { 1 };
     let waits = pace == Pace::Kept && behind <= most.saturating_mul(BURST);
-    let wait_ns = if waits { most.saturating_mul(NS_PER_RECORD * times) } else { 0 };
+    let wait_ns = if waits { age_due_ns(most, behind, count(core.store.table.changed_count())) } else { 0 };
     Some(core.board.checkpoint.begun_ns.saturating_add(wait_ns))
+}
+
+/// How old the last checkpoint is when the next one is due for records, of which there are enough from `most`
+/// on, and that changed so many pages.
+fn age_due_ns(most: u64, records: u64, pages: u64) -> u64 {
+    let times = if pages < records { FEW_PAGES } else { 1 };
+    most.saturating_mul(NS_PER_RECORD * times)
 }
 
 /// Whether so many records came since the last checkpoint that a start would read many pages for them.
@@ -411,5 +417,18 @@ impl Marked for Checkpointer {
         let [beside_stage, beside_copy, beside_unit] = beside;
         let waiting = count(waiting.len());
         [stage, copy, unit, beside_stage, beside_copy, beside_unit, wanted, waiting, through.get()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::age_due_ns;
+
+    #[test]
+    fn where_each_record_changed_a_page_a_checkpoint_is_due_after_half_the_time() {
+        let quarter = 2048 * 120_000;
+        assert_eq!(age_due_ns(2048, 5000, 5000), quarter);
+        assert_eq!(age_due_ns(2048, 5000, 40_000), quarter);
+        assert_eq!(age_due_ns(2048, 5000, 4999), 2 * quarter);
     }
 }

@@ -30,7 +30,7 @@ pub struct KeptPages {
         reason = "they come from the map and go back to it, and are not copied for that"
     )]
     spare: Vec<Box<KeptPage>>,
-    /// By page.
+    /// By number of the page.
     patches: StripeMap<KeptPatch>,
     /// What the groups of all these held.
     patch_words: Vec<u32>,
@@ -42,6 +42,12 @@ fn spare_max(frames_max: usize) -> usize {
     const SPARE_MAX: usize = 256;
     const FRAMES_PER_SPARE: usize = 64;
     SPARE_MAX.min(frames_max / FRAMES_PER_SPARE)
+}
+
+/// The number of a page, to look it up by.
+#[inline]
+fn key(page: usize) -> u64 {
+    page as u64
 }
 
 impl KeptPages {
@@ -62,7 +68,7 @@ impl KeptPages {
     pub fn insert_patch(&mut self, index: usize, words: &PageWords, changed: GroupBits) {
         let first = self.patch_words.len();
         changed.push_words(words, &mut self.patch_words);
-        self.patches.insert(index as u64, KeptPatch { changed, first });
+        self.patches.insert(key(index), KeptPatch { changed, first });
     }
 
     /// That page, if it is kept as a whole.
@@ -77,24 +83,24 @@ impl KeptPages {
 
     /// Whether a page, or what had changed on it, is kept.
     pub fn has(&self, index: usize) -> bool {
-        self.pages.contains_key(&index) || self.patches.contains_key(&(index as u64))
+        self.pages.contains_key(&index) || self.patches.contains_key(&key(index))
     }
 
     /// What had changed on a page that is kept.
     pub fn changed(&self, index: usize) -> Option<GroupBits> {
         let whole = || self.get(index).map(|kept| kept.changed);
-        self.patches.get(&(index as u64)).map(|kept| kept.changed).or_else(whole)
+        self.patches.get(&key(index)).map(|kept| kept.changed).or_else(whole)
     }
 
     /// What the groups that had changed on a page held, if only that is kept.
     pub fn patch(&self, index: usize) -> Option<&[u32]> {
-        let KeptPatch { changed, first } = self.patches.get(&(index as u64))?;
+        let KeptPatch { changed, first } = self.patches.get(&key(index))?;
         Some(&self.patch_words[*first..][..changed.count() * GROUP_WORDS])
     }
 
     /// A page is kept no longer; whether it was. The table may have so many pages in memory.
     pub fn remove(&mut self, index: usize, frames_max: usize) -> bool {
-        if let Entry::Occupied(kept) = self.patches.entry(index as u64) {
+        if let Entry::Occupied(kept) = self.patches.entry(key(index)) {
             kept.remove();
             if self.patches.is_empty() {
                 self.patch_words.clear();
@@ -122,7 +128,8 @@ impl KeptPages {
 
     /// Bytes of them, and of rooms for others.
     pub fn memory_bytes(&self) -> u64 {
-        let patches = self.patches.capacity() * (size_of::<KeptPatch>() + 8) + self.patch_words.capacity() * 4;
-        (self.pages.len() + self.spare.len()) as u64 * Frames::CONTENT_BYTES as u64 + patches as u64
+        let patches =
+            self.patches.capacity() * (size_of::<KeptPatch>() + 8) + self.patch_words.capacity() * 4;
+        ((self.pages.len() + self.spare.len()) * Frames::CONTENT_BYTES + patches) as u64
     }
 }

@@ -233,6 +233,7 @@ impl DirtyStripes {
             self.with_updated[usize::from(*updated)] += 1;
             match self.marks[place].saved {
                 Saved::Yes => self.mark_changed(place, Saved::Changed),
+                Saved::No | Saved::Changed if planted(Planted::AnnouncesTooLittle) => {}
                 Saved::No | Saved::Changed => self.changed_columns += 1,
             }
             return None;
