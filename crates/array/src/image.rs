@@ -119,8 +119,9 @@ impl ListWords {
 struct TableBlocks {
     whole: Vec<usize>,
     patched: Vec<usize>,
-    /// Of each block of patches the first, as a place in `patched`.
+    /// Of each block of patches the first, as a place in `patched`, and the heads of all of them.
     starts: Vec<usize>,
+    heads: Vec<PatchHeads>,
     /// The words of all these blocks, if they were copied.
     copied: Option<Vec<Vec<u32>>>,
 }
@@ -129,18 +130,18 @@ impl TableBlocks {
     /// What changed since the last checkpoint. A page whose patch would fill a block goes as it is: so there
     /// are never more blocks than pages that changed.
     fn changed(table: &Table) -> Self {
-        let (mut blocks, mut heads) = (Self::default(), PatchHeads::default());
+        let mut blocks = Self::default();
         let forgotten = usize::from(planted(Planted::ForgetChangedPage));
         for (page, later) in with_later(table.changed_pages().skip(forgotten)) {
             later.into_iter().for_each(|page| table.prefetch_groups(page));
             let groups = patched(table.changed_groups(page));
-            if blocks.starts.is_empty() || !heads.try_push(page, &groups) {
-                let mut next = PatchHeads::default();
-                if !next.try_push(page, &groups) {
+            if !blocks.heads.last_mut().is_some_and(|heads| heads.try_push(page, &groups)) {
+                let mut heads = PatchHeads::default();
+                if !heads.try_push(page, &groups) {
                     blocks.whole.push(page);
                     continue;
                 }
-                heads = next;
+                blocks.heads.push(heads);
                 blocks.starts.push(blocks.patched.len());
             }
             blocks.patched.push(page);
@@ -156,18 +157,18 @@ impl TableBlocks {
     /// there is what a checkpoint holds. Chunks that are taken are left out, as of a snapshot.
     fn copy(&mut self, store: &mut Store) {
         let (table, taken) = (&store.table, store.table.taken_bits(&store.taken));
-        let patches_of = |pages: &[usize]| {
-            let mut words = Vec::with_capacity(PAGE_WORDS);
+        let patches_of = |index: usize| {
+            let (mut words, pages) = (Vec::with_capacity(PAGE_WORDS), self.pages(index));
             pages.iter().for_each(|&page| table.prefetch_patch(page));
-            let changed = |page| table.changed_groups(page);
-            push_patches(&mut words, pages, changed, |page, groups, words| {
-                groups.push_words(&table.without(page, &taken), words);
-            });
+            self.heads[index - self.whole.len()].encode(&mut words);
+            for &page in pages {
+                patched(table.changed_groups(page)).push_words(&table.without(page, &taken), &mut words);
+            }
             words
         };
         let copies = (0..self.count()).map(|index| match self.whole.get(index) {
             Some(&page) => table.without(page, &taken).to_vec(),
-            None => patches_of(self.pages(index)),
+            None => patches_of(index),
         });
         self.copied = Some(copies.collect());
         store.table.clear_changed();
@@ -193,22 +194,6 @@ fn patched(groups: GroupBits) -> GroupBits {
     groups
 }
 
-/// Adds the patches of pages, as many as a block was planned to hold: which groups of all of them changed,
-/// then what those of each hold, which `push` adds.
-fn push_patches(
-    words: &mut Vec<u32>,
-    pages: &[usize],
-    changed: impl Fn(usize) -> GroupBits,
-    push: impl Fn(usize, &GroupBits, &mut Vec<u32>),
-) {
-    let mut heads = PatchHeads::default();
-    for &page in pages {
-        assert!(heads.try_push(page, &patched(changed(page))), "a block has room for the patches planned");
-    }
-    heads.encode(words);
-    pages.iter().for_each(|&page| push(page, &patched(changed(page)), words));
-}
-
 /// Room for the patches of one block: all copies of it have the same, which are put together once.
 #[derive(Default)]
 pub struct PatchRoom {
@@ -218,16 +203,17 @@ pub struct PatchRoom {
 }
 
 impl PatchRoom {
-    /// The patches of pages of the snapshot, which are this unit of this checkpoint.
-    fn patches(&mut self, of: (u64, usize), table: &Table, pages: &[usize]) -> &[u32] {
+    /// The patches of pages of the snapshot, which are this unit of this checkpoint and have these heads.
+    fn patches(&mut self, of: (u64, usize), table: &Table, heads: &PatchHeads, pages: &[usize]) -> &[u32] {
         if self.of != Some(of) {
             self.of = Some(of);
             self.words.clear();
             pages.iter().for_each(|&page| table.prefetch_patch(page));
-            let changed = |page| table.snapshot_groups(page);
-            push_patches(&mut self.words, pages, changed, |page, groups, words| {
-                table.push_snapshot_groups(page, groups, words);
-            });
+            heads.encode(&mut self.words);
+            for &page in pages {
+                table.push_snapshot_groups(page, &patched(table.snapshot_groups(page)), &mut self.words);
+            }
+            assert_eq!(self.words.len(), heads.page_words(), "what had changed is what was planned");
         }
         &self.words
     }
@@ -563,8 +549,10 @@ impl Image {
                 return (PageKind::Table, page, store.table.snapshot_page(page));
             }
             pages => {
-                let patches = room.patches((self.number, unit), &store.table, pages);
-                return (PageKind::PackedPatches, index - self.table.whole.len(), patches);
+                let block = index - self.table.whole.len();
+                let heads = &self.table.heads[block];
+                let patches = room.patches((self.number, unit), &store.table, heads, pages);
+                return (PageKind::PackedPatches, block, patches);
             }
         }
         let index = index - self.table.count();

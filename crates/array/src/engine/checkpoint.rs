@@ -307,7 +307,7 @@ const LISTS_LEFT: u64 = 3;
 
 /// Records behind a checkpoint after which another is due, if pages may be absent: a start reads a page for
 /// each. In small arrays fewer, so that it comes about in the simulator, too.
-const RECORDS_MAX: std::ops::RangeInclusive<u64> = 32..=2048;
+const RECORDS_MAX: std::ops::RangeInclusive<u64> = 64..=2048;
 const CHUNKS_PER_RECORD: u64 = 64;
 /// Words of what each checkpoint says as a whole for each of these.
 const LATER_PER_RECORD: u64 = 8;

@@ -283,11 +283,11 @@ fn core_behind(records: u64) -> Core {
 
 #[test]
 fn records_that_came_quickly_make_a_checkpoint_due_when_they_are_old() {
-    // Small arrays: 32 records, twice as old as they would be if one came in 120 us, as no page changed.
-    let due_ns = 2 * 32 * 120_000;
+    // Small arrays: 64 records, twice as old as they would be if one came in 120 us, as no page changed.
+    let due_ns = 2 * 64 * 120_000;
     let mut checkpointer = Checkpointer::default();
-    assert_eq!(checkpointer.deadline(&core_behind(32)), None);
-    let mut core = core_behind(33);
+    assert_eq!(checkpointer.deadline(&core_behind(64)), None);
+    let mut core = core_behind(65);
     assert_eq!(checkpointer.deadline(&core), Some(Deadline::Room(due_ns)));
     core.now_ns = due_ns - 1;
     checkpointer.drive(&mut core);
@@ -300,7 +300,7 @@ fn records_that_came_quickly_make_a_checkpoint_due_when_they_are_old() {
 
 #[test]
 fn very_many_records_make_a_checkpoint_due_at_once() {
-    for (records, is_due) in [(32 * 32, false), (32 * 32 + 1, true)] {
+    for (records, is_due) in [(64 * 32, false), (64 * 32 + 1, true)] {
         let (mut checkpointer, mut core) = (Checkpointer::default(), core_behind(records));
         checkpointer.drive(&mut core);
         assert_eq!(core.board.checkpoint.is_under_way(), is_due, "{records} records");

@@ -165,7 +165,7 @@ impl Steps {
 
 /// Appends the packed form of the words of a list, or of changes of it, which is not longer.
 pub fn pack_list(words: &[u32], out: &mut Vec<u32>) {
-    let (mut reader, mut bytes) = (Reader { words }, vec![0; RUN_BYTES]);
+    let (mut reader, mut bytes) = (Reader { words }, [0; RUN_BYTES]);
     while !reader.words.is_empty() {
         pack_run(&mut reader, &mut bytes, out);
     }

@@ -56,6 +56,11 @@ impl PatchHeads {
         fits
     }
 
+    /// Words of the page with what its groups hold.
+    pub fn page_words(&self) -> usize {
+        1 + self.bytes.len().div_ceil(4) + self.words
+    }
+
     /// Appends the words before those of the groups.
     pub fn encode(&self, out: &mut Vec<u32>) {
         let len = u32::try_from(self.bytes.len()).expect("heads fit into a page");
