@@ -267,7 +267,7 @@ pub type BodyPage<'a> = (PageKind, usize, &'a [u32]);
 /// Items of a list that are said at once while requests go on; in small arrays fewer, so that much happens
 /// between in the simulator, too.
 pub fn items_at_once(config: &ArrayConfig) -> usize {
-    const ITEMS_MAX: usize = 256;
+    const ITEMS_MAX: usize = 128;
     const CHUNKS_PER_ITEM: u32 = 64;
     let items = usize::try_from(config.chunks_per_device / CHUNKS_PER_ITEM);
     items.unwrap_or(ITEMS_MAX).clamp(1, ITEMS_MAX)

@@ -5,6 +5,7 @@
 //! [`Stream::Metadata`] are kept in a sparse map and read back, so that an array can be created and assembled
 //! on null members.
 
+use crate::mapping::{stream_copy, stream_end};
 use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_place};
 use block::{Completion, DevIndex, DeviceOp, DeviceSet, IoFault, META_BYTES, OpKind, Pool, Stream};
 use std::collections::BTreeMap;
@@ -14,8 +15,12 @@ const BLOCK_BYTES: u64 = META_BYTES as u64;
 const STRETCH_LEN: usize = 256;
 const STRETCH_BLOCKS: u64 = STRETCH_LEN as u64;
 
+/// A block that is kept. It is seldom read soon, so it is not to push out of the caches what the engine needs.
+#[repr(align(64))]
+struct Kept([u8; META_BYTES]);
+
 /// What is kept of a stretch.
-type Stretch = [Option<Box<[u8; META_BYTES]>>; STRETCH_LEN];
+type Stretch = [Option<Box<Kept>>; STRETCH_LEN];
 
 /// What a [`NullSet`] does beyond nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -113,8 +118,8 @@ impl NullSet {
             let stretch = self.kept.entry((dev, index / STRETCH_BLOCKS));
             let stretch = stretch.or_insert_with(|| Box::new([const { None }; STRETCH_LEN]));
             match &mut stretch[within(index)] {
-                Some(kept) => **kept = *block,
-                kept @ None => *kept = Some(Box::new(*block)),
+                Some(kept) => stream_copy(&mut kept.0, block),
+                kept @ None => *kept = Some(Box::new(Kept(*block))),
             }
         }
     }
@@ -136,7 +141,7 @@ impl NullSet {
         for (index, block) in (offset_bytes / BLOCK_BYTES..).zip(blocks) {
             let stretch = self.kept.get(&(dev, index / STRETCH_BLOCKS));
             match stretch.and_then(|stretch| stretch[within(index)].as_ref()) {
-                Some(kept) => block.copy_from_slice(&kept[..]),
+                Some(kept) => block.copy_from_slice(&kept.0),
                 None => block.fill(0),
             }
         }
@@ -164,6 +169,7 @@ impl DeviceSet for NullSet {
             let result = self.execute(pool, op);
             self.done.push(Completion { tag: op.tag, result });
         }
+        stream_end();
     }
 
     fn poll(&mut self, _pool: &mut Pool, completions: &mut Vec<Completion>) {
@@ -185,6 +191,7 @@ impl DeviceSet for NullSet {
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
         self.check_now(dev, offset_bytes, from.len())?;
         self.keep(dev, offset_bytes, from);
+        stream_end();
         Ok(())
     }
 

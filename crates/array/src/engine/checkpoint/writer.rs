@@ -335,7 +335,7 @@ impl Writer {
 /// than records come, which the next one has.
 fn haste(core: &Core, image: &Image) -> usize {
     const HASTE_MAX: u64 = 16;
-    const RECORDS_PER_HASTE: u64 = 4;
+    const RECORDS_PER_HASTE: u64 = 8;
     if image.kind == CheckpointKind::Full {
         return 1;
     }
