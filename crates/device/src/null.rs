@@ -15,7 +15,7 @@ const BLOCK_BYTES: u64 = META_BYTES as u64;
 const STRETCH_LEN: usize = 256;
 const STRETCH_BLOCKS: u64 = STRETCH_LEN as u64;
 
-/// A block that is kept. It is seldom read soon, so it is not to push out of the caches what the engine needs.
+/// A block that is kept. It is seldom read soon, and is not to push out of the caches what the engine needs.
 #[repr(align(64))]
 struct Kept([u8; META_BYTES]);
 

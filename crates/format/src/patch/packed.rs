@@ -90,16 +90,18 @@ fn put_head(
     index: u64,
     groups: &GroupBits,
 ) -> (usize, usize) {
-    let count = groups.count();
+    let (mut gaps, mut count, mut next) = ([0; BIT_BYTES], 0, 0);
+    for group in groups.groups() {
+        if let Some(gap) = gaps.get_mut(count) {
+            *gap = group - next;
+        }
+        (count, next) = (count + 1, group + 1);
+    }
     let mut head = ShortWriter::new(out);
     head.step(last, index);
     if count <= BIT_BYTES {
         head.count(count << 1);
-        let mut next = 0;
-        groups.groups().for_each(|group| {
-            head.count(group - next);
-            next = group + 1;
-        });
+        gaps[..count].iter().for_each(|&gap| head.count(gap));
         let len = head.finish().expect("63 groups of 500 have three gaps of two bytes at most");
         return (len, count);
     }
