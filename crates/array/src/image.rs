@@ -31,6 +31,8 @@ struct ListWords {
     /// Pieces that it has said, and room for the next.
     pieces: usize,
     piece: Vec<u32>,
+    /// Words of these before they were packed.
+    said: usize,
 }
 
 impl ListWords {
@@ -38,7 +40,7 @@ impl ListWords {
     fn new(mut words: Vec<u32>) -> Self {
         words.clear();
         let (rest, piece) = (Vec::new(), Vec::new());
-        Self { words, are_changes: false, open: None, rest, pieces: 0, piece }
+        Self { words, are_changes: false, open: None, rest, pieces: 0, piece, said: 0 }
     }
 
     /// What the next list is to have of the scheme, which from now on builds on it.
@@ -55,7 +57,7 @@ impl ListWords {
     /// What it is to have if the list before is to be had, too; at once, or if that is much piece by piece.
     fn changed(store: &Store, scheme: &mut dyn Scheme, room: Vec<u32>, at_once: bool) -> Self {
         let mut list = Self::new(room);
-        if !at_once && scheme.change_count() > items_at_once(&store.config) {
+        if !at_once && scheme.change_count() > items_at_once(&store.config, CheckpointKind::Incremental) {
             list.open = scheme.begin_changes();
             list.are_changes = list.open.is_some();
             if list.are_changes {
@@ -94,10 +96,9 @@ impl ListWords {
         self.piece.clear();
         let is_open = scheme.say_more(&mut self.piece, items);
         pack_list(&self.piece, &mut self.words);
-        assert!(
-            self.open.is_some_and(|most| self.words.len() <= most),
-            "there is room for what was announced"
-        );
+        self.said += self.piece.len();
+        let is_announced = self.open.is_some_and(|most| self.said.max(self.words.len()) <= most);
+        assert!(is_announced, "no more is said than was announced");
         if !is_open {
             self.words.append(&mut self.rest);
             (self.open, self.piece) = (None, Vec::new());
@@ -171,6 +172,7 @@ impl TableBlocks {
             None => patches_of(index),
         });
         self.copied = Some(copies.collect());
+        self.heads = Vec::new();
         store.table.clear_changed();
     }
 
@@ -264,20 +266,17 @@ pub struct Image {
 /// A page that follows the header: what it is, which one of its kind, and its words.
 pub type BodyPage<'a> = (PageKind, usize, &'a [u32]);
 
-/// Items of a list that are said at once while requests go on; in small arrays fewer, so that much happens
-/// between in the simulator, too.
-pub fn items_at_once(config: &ArrayConfig) -> usize {
-    const ITEMS_MAX: usize = 128;
+/// Items of a list that are said at once while requests go on: of an incremental checkpoint few, as blocks of
+/// patches are put together in the same turn, of a full one, whose list is long, more. In small arrays fewer,
+/// so that much happens between in the simulator, too.
+pub fn items_at_once(config: &ArrayConfig, kind: CheckpointKind) -> usize {
     const CHUNKS_PER_ITEM: u32 = 64;
+    let most = match kind {
+        CheckpointKind::Incremental => 128,
+        CheckpointKind::Full => 512,
+    };
     let items = usize::try_from(config.chunks_per_device / CHUNKS_PER_ITEM);
-    items.unwrap_or(ITEMS_MAX).clamp(1, ITEMS_MAX)
-}
-
-/// Blocks of what changed in the table that are put together at once while requests go on; in small arrays
-/// fewer, for the same reason.
-pub fn patched_at_once(config: &ArrayConfig) -> usize {
-    const ITEMS_PER_BLOCK: usize = 256;
-    items_at_once(config).div_ceil(ITEMS_PER_BLOCK)
+    items.unwrap_or(most).clamp(1, most)
 }
 
 /// Bytes of memory of the largest checkpoint: pages that change before they are written are kept as they

@@ -557,6 +557,8 @@ impl Table {
     /// A page of the snapshot, as it was when that was taken. If that is of what changed, and that is little
     /// on the page, it may be in [`Table::push_snapshot_groups`] alone.
     pub fn snapshot_page(&self, index: usize) -> &[u32; PAGE_WORDS] {
+        let is_patch = self.kept.patch(index).is_some();
+        assert!(!is_patch || Self::kept_moves(), "page {index} is kept as a patch and asked for as a whole");
         match self.kept.get(index) {
             Some(kept) if !planted(Planted::SnapshotMoves) => &kept.words,
             Some(_) | None => self.page(index),
@@ -574,11 +576,17 @@ impl Table {
     /// Appends what groups of a page of the snapshot held, which are the first ones of those that had changed
     /// on it.
     pub fn push_snapshot_groups(&self, index: usize, groups: &GroupBits, words: &mut Vec<u32>) {
-        let moves = planted(Planted::SnapshotMoves) || planted(Planted::KeptChangesMove);
         match self.kept.patch(index) {
-            Some(kept) if !moves => words.extend_from_slice(&kept[..groups.count() * GROUP_WORDS]),
+            Some(kept) if !Self::kept_moves() => {
+                words.extend_from_slice(&kept[..groups.count() * GROUP_WORDS])
+            }
             Some(_) | None => groups.push_words(self.snapshot_page(index), words),
         }
+    }
+
+    /// Planted bugs by which what is kept is not what it was.
+    fn kept_moves() -> bool {
+        planted(Planted::SnapshotMoves) || planted(Planted::KeptChangesMove)
     }
 
     /// A page of the snapshot was written. What changed on it later is in no checkpoint yet.

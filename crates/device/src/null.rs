@@ -44,13 +44,15 @@ pub struct NullSet {
     /// By member and number of the stretch. Nothing moves when there are more.
     kept: BTreeMap<(DevIndex, u64), Box<Stretch>>,
     done: Vec<Completion>,
+    /// Whether [`stream_end`] is due.
+    streamed: bool,
 }
 
 impl NullSet {
     /// One member for every size in bytes; a size of 0 makes an absent member.
     pub fn new(sizes_bytes: &[u64], options: NullOptions) -> Self {
         let members = sizes_bytes.iter().map(|&size_bytes| Member { size_bytes, failed: false }).collect();
-        Self { members, options, kept: BTreeMap::new(), done: Vec::new() }
+        Self { members, options, kept: BTreeMap::new(), done: Vec::new(), streamed: false }
     }
 
     /// Breaks a member: what was kept of it is lost and all its operations end with [`IoFault::Gone`].
@@ -84,6 +86,12 @@ impl NullSet {
 
     /// Carries out one operation at once, for sets that keep their metadata here and the rest elsewhere.
     pub fn execute(&mut self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
+        let result = self.carry_out(pool, op);
+        self.end_stream();
+        result
+    }
+
+    fn carry_out(&mut self, pool: &mut Pool, op: &DeviceOp) -> Result<(), IoFault> {
         if !in_range(op, self.size_present(op.dev)?) {
             return Err(IoFault::Short);
         }
@@ -112,7 +120,14 @@ impl NullSet {
         Ok(())
     }
 
+    fn end_stream(&mut self) {
+        if std::mem::take(&mut self.streamed) {
+            stream_end();
+        }
+    }
+
     fn keep(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) {
+        self.streamed = true;
         let (blocks, _) = from.as_chunks::<META_BYTES>();
         for (index, block) in (offset_bytes / BLOCK_BYTES..).zip(blocks) {
             let stretch = self.kept.entry((dev, index / STRETCH_BLOCKS));
@@ -166,10 +181,10 @@ impl DeviceSet for NullSet {
     fn submit(&mut self, pool: &mut Pool, ops: &[DeviceOp]) {
         self.done.reserve(ops.len());
         for op in ops {
-            let result = self.execute(pool, op);
+            let result = self.carry_out(pool, op);
             self.done.push(Completion { tag: op.tag, result });
         }
-        stream_end();
+        self.end_stream();
     }
 
     fn poll(&mut self, _pool: &mut Pool, completions: &mut Vec<Completion>) {
@@ -191,7 +206,7 @@ impl DeviceSet for NullSet {
     fn write_now(&mut self, dev: DevIndex, offset_bytes: u64, from: &[u8]) -> Result<(), IoFault> {
         self.check_now(dev, offset_bytes, from.len())?;
         self.keep(dev, offset_bytes, from);
-        stream_end();
+        self.end_stream();
         Ok(())
     }
 

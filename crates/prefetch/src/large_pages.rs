@@ -16,6 +16,7 @@ pub fn prefer_large_pages<T>(room: &mut Vec<T>) {
         #[allow(unsafe_code, reason = "a call of the kernel on memory")]
         // SAFETY: the stretch lies within the room of a vector that is borrowed alone, and what is asked for
         // changes nothing in it. A refusal leaves it as it is.
+        // JUSTIFICATION: there is no safe call for memory that a vector has already.
         let _ = unsafe { madvise(first_page, end - first, Advice::LinuxHugepage) };
     }
     #[cfg(not(target_os = "linux"))]

@@ -301,8 +301,8 @@ fn is_ring_short(core: &Core) -> bool {
     left < len / 4 || (core.store.table.is_paged() && left < LISTS_LEFT * list_blocks)
 }
 
-/// Patches usually take less than the list of the same changes, and one that begins where the ring does
-/// leaves as much unused as it takes at most.
+/// As a rule of thumb: patches usually take less than the list of the same changes, and a checkpoint that
+/// goes to the beginning of the ring leaves as much unused as it takes at most.
 const LISTS_LEFT: u64 = 3;
 
 /// Records behind a checkpoint after which another is due, if pages may be absent: a start reads a page for

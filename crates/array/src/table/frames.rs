@@ -64,7 +64,6 @@ pub(super) struct Frames {
     holders: Vec<Holder>,
     free: Vec<u32>,
     hand: usize,
-    page_count: usize,
 }
 
 impl Frames {
@@ -78,7 +77,6 @@ impl Frames {
             holders: Vec::new(),
             free: Vec::new(),
             hand: 0,
-            page_count: pages,
         }
     }
 
@@ -194,7 +192,7 @@ impl Frames {
     /// The slab of the next frame that is new.
     fn slab_with_room(&mut self) -> &mut Vec<FrameWords> {
         if self.holders.len() == self.slabs.len() * SLAB_FRAMES {
-            let mut slab = Vec::with_capacity(SLAB_FRAMES.min(self.page_count));
+            let mut slab = Vec::with_capacity(SLAB_FRAMES.min(self.group_of.len() * GROUP));
             prefer_large_pages(&mut slab);
             self.slabs.push(slab);
         }

@@ -1,7 +1,7 @@
 //! Pages of a snapshot that changed before they were written, as they were.
 
 use super::frames::{Frames, PageWords};
-use crate::hash::StripeMap;
+use crate::hash::PageMap;
 use format::{GROUP_WORDS, GroupBits};
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -30,8 +30,7 @@ pub struct KeptPages {
         reason = "they come from the map and go back to it, and are not copied for that"
     )]
     spare: Vec<Box<KeptPage>>,
-    /// By number of the page.
-    patches: StripeMap<KeptPatch>,
+    patches: PageMap<KeptPatch>,
     /// What the groups of all these held.
     patch_words: Vec<u32>,
 }
@@ -44,11 +43,8 @@ fn spare_max(frames_max: usize) -> usize {
     SPARE_MAX.min(frames_max / FRAMES_PER_SPARE)
 }
 
-/// The number of a page, to look it up by.
-#[inline]
-fn key(page: usize) -> u64 {
-    page as u64
-}
+/// Bytes of patches of which the memory is kept for the next ones.
+const PATCHES_SPARE_BYTES: usize = 16 << 20;
 
 impl KeptPages {
     /// Keeps a page.
@@ -68,7 +64,7 @@ impl KeptPages {
     pub fn insert_patch(&mut self, index: usize, words: &PageWords, changed: GroupBits) {
         let first = self.patch_words.len();
         changed.push_words(words, &mut self.patch_words);
-        self.patches.insert(key(index), KeptPatch { changed, first });
+        self.patches.insert(index, KeptPatch { changed, first });
     }
 
     /// That page, if it is kept as a whole.
@@ -83,27 +79,27 @@ impl KeptPages {
 
     /// Whether a page, or what had changed on it, is kept.
     pub fn has(&self, index: usize) -> bool {
-        self.pages.contains_key(&index) || self.patches.contains_key(&key(index))
+        self.pages.contains_key(&index) || self.patches.contains_key(&index)
     }
 
     /// What had changed on a page that is kept.
     pub fn changed(&self, index: usize) -> Option<GroupBits> {
         let whole = || self.get(index).map(|kept| kept.changed);
-        self.patches.get(&key(index)).map(|kept| kept.changed).or_else(whole)
+        self.patches.get(&index).map(|kept| kept.changed).or_else(whole)
     }
 
     /// What the groups that had changed on a page held, if only that is kept.
     pub fn patch(&self, index: usize) -> Option<&[u32]> {
-        let KeptPatch { changed, first } = self.patches.get(&key(index))?;
+        let KeptPatch { changed, first } = self.patches.get(&index)?;
         Some(&self.patch_words[*first..][..changed.count() * GROUP_WORDS])
     }
 
     /// A page is kept no longer; whether it was. The table may have so many pages in memory.
     pub fn remove(&mut self, index: usize, frames_max: usize) -> bool {
-        if let Entry::Occupied(kept) = self.patches.entry(key(index)) {
+        if let Entry::Occupied(kept) = self.patches.entry(index) {
             kept.remove();
             if self.patches.is_empty() {
-                self.patch_words.clear();
+                self.clear_patches();
             }
             return true;
         }
@@ -116,8 +112,21 @@ impl KeptPages {
     /// None is kept any longer.
     pub fn clear(&mut self) {
         self.pages.clear();
+        self.clear_patches();
+    }
+
+    fn clear_patches(&mut self) {
         self.patches.clear();
         self.patch_words.clear();
+        if self.patch_bytes() > PATCHES_SPARE_BYTES {
+            (self.patches, self.patch_words) = (PageMap::default(), Vec::new());
+        }
+    }
+
+    /// Bytes that patches have room in: the map has a byte and an eighth more places than it takes.
+    fn patch_bytes(&self) -> usize {
+        let place_bytes = size_of::<(usize, KeptPatch)>() + 1;
+        self.patches.capacity() * 8 / 7 * place_bytes + self.patch_words.capacity() * 4
     }
 
     /// As many pages as what is kept takes the memory of, rounded up.
@@ -128,8 +137,6 @@ impl KeptPages {
 
     /// Bytes of them, and of rooms for others.
     pub fn memory_bytes(&self) -> u64 {
-        let patches =
-            self.patches.capacity() * (size_of::<KeptPatch>() + 8) + self.patch_words.capacity() * 4;
-        ((self.pages.len() + self.spare.len()) * Frames::CONTENT_BYTES + patches) as u64
+        ((self.pages.len() + self.spare.len()) * Frames::CONTENT_BYTES + self.patch_bytes()) as u64
     }
 }

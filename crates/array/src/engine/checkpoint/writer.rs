@@ -5,7 +5,7 @@ use crate::engine::copies::PageCopies;
 use crate::engine::request::Request;
 use crate::engine::wake::count;
 use crate::engine::{Core, Purpose, Tag};
-use crate::image::{Image, PatchRoom, items_at_once, patched_at_once};
+use crate::image::{Image, PatchRoom, items_at_once};
 use crate::planted::{Planted, planted};
 use block::slab::Key;
 use block::{DevIndex, IoFault, META_BYTES, OpKind, Slot, Stream};
@@ -124,7 +124,7 @@ impl Writer {
     pub fn drive(&mut self, core: &mut Core) {
         let haste = self.image.as_ref().map_or(1, |image| haste(core, image));
         if !planted(Planted::PatchedForEver) {
-            self.patches_left = patched_at_once(&core.store.config) * haste;
+            self.patches_left = haste;
         }
         match self.stage {
             Stage::Pages { .. } => {
@@ -170,7 +170,7 @@ impl Writer {
     /// The next piece of its list is said, once in a turn: requests go on between.
     fn list_more(&mut self, core: &mut Core, haste: usize) {
         if let Some(image) = &mut self.image {
-            let items = items_at_once(&core.store.config) * haste;
+            let items = items_at_once(&core.store.config, image.kind) * haste;
             image.list_more(&core.store, &mut *core.scheme, items);
         }
     }
