@@ -10,6 +10,7 @@
 
 use block::{DevIndex, Geometry};
 use format::{PAGE_WORDS, Page, PageKind};
+use prefetch::prefer_large_pages;
 
 /// Pages that a directory page speaks of.
 pub const DIRECTORY_PAGES: usize = PAGE_WORDS * 4;
@@ -80,7 +81,11 @@ impl Slots {
     pub fn new(geometry: Geometry, table_pages: usize) -> Self {
         let pages = table_pages + table_pages.div_ceil(DIRECTORY_PAGES);
         let area = PageArea::of(geometry, pages);
-        Self { states: vec![SlotState::NEVER; pages], table_pages, area }
+        // All of it is written at once: of a large array that is tens of MiB, for which a start waits.
+        let mut states = Vec::with_capacity(pages);
+        prefer_large_pages(&mut states);
+        states.resize(pages, SlotState::NEVER);
+        Self { states, table_pages, area }
     }
 
     /// Where pages are.

@@ -490,7 +490,8 @@ impl Table {
     }
 
     /// Begins a checkpoint of the state as it is now, in place of the one before: returns its pages, in
-    /// order. Each stays as it is in [`Table::snapshot_page`] until [`Table::release_page`].
+    /// order. Each stays as it is in [`Table::snapshot_page`], or what had changed on it in
+    /// [`Table::push_snapshot_groups`], until [`Table::release_page`].
     pub fn take_snapshot(&mut self, extent: Extent) -> Vec<usize> {
         self.drop_snapshot();
         self.snapshot_extent = extent;
