@@ -18,7 +18,8 @@
 //! A bit per page says what changed since the last checkpoint, another what changed since it was written to
 //! its slot ([`Slots`]); for each page in memory bits say which of its words changed since the last
 //! checkpoint. A checkpoint is the state at one instant, but nothing is copied then: its pages are marked,
-//! and one that is to change before it was written is kept as it was ([`Table::take_snapshot`]).
+//! and one that is to change before it was written is kept as it was, or, where that is enough, what had
+//! changed on it ([`Table::take_snapshot`]).
 
 mod columns;
 mod frames;

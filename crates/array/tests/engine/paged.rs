@@ -241,6 +241,7 @@ fn what_replay_frees_waits_only_as_far_as_a_list_has_room() {
         }
         bench.array.run(|e, tag| e.commit(tag)).unwrap();
         bench.checkpoint();
+        // So little that no checkpoint is due for it before power fails.
         let discarded = bench.chunks() / 8;
         discard(&mut bench.array, 0, discarded * CHUNK).unwrap();
         bench.array.run(|e, tag| e.flush(tag)).unwrap();
