@@ -298,12 +298,15 @@ fn ring_left(core: &Core) -> u64 {
 fn is_ring_short(core: &Core) -> bool {
     let (left, len) = (ring_left(core), ring_len(core));
     let list_blocks = count(core.scheme.changes_max() / PAGE_WORDS);
-    left < len / 4 || (core.store.table.is_paged() && left < LISTS_LEFT * list_blocks)
+    left < len / 4 || (core.store.table.is_paged() && !has_room(left, list_blocks))
 }
 
 /// As a rule of thumb: patches usually take less than the list of the same changes, and a checkpoint that
 /// goes to the beginning of the ring leaves as much unused as it takes at most.
-const LISTS_LEFT: u64 = 3;
+fn has_room(left: u64, list_blocks: u64) -> bool {
+    const LISTS_LEFT: u64 = 3;
+    left >= LISTS_LEFT * list_blocks
+}
 
 /// Records behind a checkpoint after which another is due, if pages may be absent: a start reads a page for
 /// each. In small arrays fewer, so that it comes about in the simulator, too.
@@ -422,7 +425,8 @@ impl Marked for Checkpointer {
 
 #[cfg(test)]
 mod tests {
-    use super::age_due_ns;
+    use super::{age_due_ns, has_room};
+    use crate::image::Chain;
 
     #[test]
     fn where_each_record_changed_a_page_a_checkpoint_is_due_after_half_the_time() {
@@ -430,5 +434,22 @@ mod tests {
         assert_eq!(age_due_ns(2048, 5000, 5000), quarter);
         assert_eq!(age_due_ns(2048, 5000, 40_000), quarter);
         assert_eq!(age_due_ns(2048, 5000, 4999), 2 * quarter);
+    }
+
+    #[test]
+    fn where_there_is_room_for_lists_a_checkpoint_goes_wherever_the_ring_ends() {
+        const RING: u32 = 100;
+        let mut refused = 0;
+        let cases = (0..100u32).flat_map(|start| (0..100u64).map(move |used| (start, used)));
+        for (start, used) in cases {
+            let (chain, list) = (Chain::from(start).with(start.into(), used), 4 + used % 30);
+            // With a header, and half as much of patches.
+            let place = chain.place(1 + list + list / 2 - 1, 0, RING);
+            match has_room(chain.left(RING), list) {
+                true => assert!(place.is_some(), "{chain:?}, {list} blocks"),
+                false => refused += usize::from(place.is_none()),
+            }
+        }
+        assert!(refused > 1000, "{refused}");
     }
 }
