@@ -161,10 +161,10 @@ impl TableBlocks {
         let patches_of = |index: usize| {
             let (mut words, pages) = (Vec::with_capacity(PAGE_WORDS), self.pages(index));
             pages.iter().for_each(|&page| table.prefetch_patch(page));
-            self.heads[index - self.whole.len()].encode(&mut words);
-            for &page in pages {
-                patched(table.changed_groups(page)).push_words(&table.without(page, &taken), &mut words);
-            }
+            let heads = &self.heads[index - self.whole.len()];
+            push_patches(&mut words, heads, pages, |page, words| {
+                patched(table.changed_groups(page)).push_words(&table.without(page, &taken), words);
+            });
             words
         };
         let copies = (0..self.count()).map(|index| match self.whole.get(index) {
@@ -196,6 +196,19 @@ fn patched(groups: GroupBits) -> GroupBits {
     groups
 }
 
+/// Adds the patches of pages to an empty block, as they were planned: their heads, then what the groups of
+/// each hold, which `push` adds.
+fn push_patches(
+    words: &mut Vec<u32>,
+    heads: &PatchHeads,
+    pages: &[usize],
+    push: impl Fn(usize, &mut Vec<u32>),
+) {
+    heads.encode(words);
+    pages.iter().for_each(|&page| push(page, words));
+    assert_eq!(words.len(), heads.page_words(), "what had changed is what was planned");
+}
+
 /// Room for the patches of one block: all copies of it have the same, which are put together once.
 #[derive(Default)]
 pub struct PatchRoom {
@@ -211,11 +224,9 @@ impl PatchRoom {
             self.of = Some(of);
             self.words.clear();
             pages.iter().for_each(|&page| table.prefetch_patch(page));
-            heads.encode(&mut self.words);
-            for &page in pages {
-                table.push_snapshot_groups(page, &patched(table.snapshot_groups(page)), &mut self.words);
-            }
-            assert_eq!(self.words.len(), heads.page_words(), "what had changed is what was planned");
+            push_patches(&mut self.words, heads, pages, |page, words| {
+                table.push_snapshot_groups(page, &patched(table.snapshot_groups(page)), words);
+            });
         }
         &self.words
     }

@@ -301,8 +301,9 @@ fn is_ring_short(core: &Core) -> bool {
     left < len / 4 || (core.store.table.is_paged() && !has_room(left, list_blocks))
 }
 
-/// As a rule of thumb: patches usually take less than the list of the same changes, and a checkpoint that
-/// goes to the beginning of the ring leaves as much unused as it takes at most.
+/// Whether a checkpoint with a list of at most so many blocks finds room where so many are left. A rule of
+/// thumb: patches usually take less than the list of the same changes, and one that goes to the beginning of
+/// the ring leaves as much unused as it takes at most.
 fn has_room(left: u64, list_blocks: u64) -> bool {
     const LISTS_LEFT: u64 = 3;
     left >= LISTS_LEFT * list_blocks
