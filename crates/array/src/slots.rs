@@ -10,7 +10,7 @@
 
 use block::{DevIndex, Geometry};
 use format::{PAGE_WORDS, Page, PageKind};
-use prefetch::prefer_large_pages;
+use prefetch::large_room;
 
 /// Pages that a directory page speaks of.
 pub const DIRECTORY_PAGES: usize = PAGE_WORDS * 4;
@@ -82,8 +82,7 @@ impl Slots {
         let pages = table_pages + table_pages.div_ceil(DIRECTORY_PAGES);
         let area = PageArea::of(geometry, pages);
         // All of it is written at once: of a large array that is tens of MiB, for which a start waits.
-        let mut states = Vec::with_capacity(pages);
-        prefer_large_pages(&mut states);
+        let mut states = large_room(pages);
         states.resize(pages, SlotState::NEVER);
         Self { states, table_pages, area }
     }

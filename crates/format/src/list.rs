@@ -338,6 +338,7 @@ pub struct List<'a> {
     /// Those from the first item on that speaks of a member.
     of_members: &'a [u32],
     dirty_stripes: usize,
+    log_stripes: usize,
 }
 
 /// A [`ListItem`] as it lies in its list.
@@ -471,7 +472,8 @@ impl<'a> Members<'a> {
 impl<'a> List<'a> {
     /// Looks at all items of a list: the words of its pages, in order.
     pub fn read(words: &'a [u32]) -> Result<Self, FormatError> {
-        let (mut reader, mut of_members, mut dirty_stripes) = (Reader { words }, None, 0);
+        let (mut reader, mut of_members) = (Reader { words }, None);
+        let (mut dirty_stripes, mut log_stripes) = (0, 0);
         while !reader.words.is_empty() {
             let left = reader.words;
             let item = reader.item()?;
@@ -479,15 +481,21 @@ impl<'a> List<'a> {
             match item {
                 ItemRef::DirtyStripe { .. } => dirty_stripes += 1,
                 ItemRef::Space { .. } | ItemRef::Missed { .. } => _ = of_members.get_or_insert(left),
-                ItemRef::LogStripe { .. } | ItemRef::Delta { .. } | ItemRef::OpenStripe { .. } => {}
+                ItemRef::LogStripe { .. } => log_stripes += 1,
+                ItemRef::Delta { .. } | ItemRef::OpenStripe { .. } => {}
             }
         }
-        Ok(Self { words, of_members: of_members.unwrap_or_default(), dirty_stripes })
+        Ok(Self { words, of_members: of_members.unwrap_or_default(), dirty_stripes, log_stripes })
     }
 
     /// How many dirty stripes it has.
     pub fn dirty_stripe_count(self) -> usize {
         self.dirty_stripes
+    }
+
+    /// How many log stripes it has.
+    pub fn log_stripe_count(self) -> usize {
+        self.log_stripes
     }
 
     /// Its items that speak of a member, in order: [`ItemRef::Space`] and [`ItemRef::Missed`].

@@ -1,7 +1,7 @@
 //! The pages of the table that are in memory.
 
 use format::{GROUP_WORDS, GroupBits, PAGE_WORDS};
-use prefetch::{prefer_large_pages, prefetch};
+use prefetch::{large_room, prefetch};
 
 pub(super) type PageWords = [u32; PAGE_WORDS];
 
@@ -192,9 +192,7 @@ impl Frames {
     /// The slab of the next frame that is new.
     fn slab_with_room(&mut self) -> &mut Vec<FrameWords> {
         if self.holders.len() == self.slabs.len() * SLAB_FRAMES {
-            let mut slab = Vec::with_capacity(SLAB_FRAMES.min(self.group_of.len() * GROUP));
-            prefer_large_pages(&mut slab);
-            self.slabs.push(slab);
+            self.slabs.push(large_room(SLAB_FRAMES.min(self.group_of.len() * GROUP)));
         }
         self.slabs.last_mut().expect("one was added if none had room")
     }

@@ -9,7 +9,7 @@ use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::{DirtyQueue, number};
 use block::{ChunkIndex, StripeId};
 use format::{StripeChunk, push_clean_stripes, push_updated_columns, updated_columns_words};
-use prefetch::{prefetch, with_later};
+use prefetch::{prefer_large_pages, prefetch, with_later};
 use std::ops::Range;
 use std::vec::IntoIter;
 
@@ -424,6 +424,15 @@ impl DirtyStripes {
         self.stripes.reserve(stripes);
         self.columns.reserve(stripes * self.data_count);
         self.marks.reserve(stripes);
+    }
+
+    /// So many stripes more become dirty at once.
+    pub fn expect(&mut self, stripes: usize) {
+        self.reserve(stripes);
+        self.places.expect(stripes);
+        prefer_large_pages(&mut self.stripes, stripes);
+        prefer_large_pages(&mut self.columns, stripes * self.data_count);
+        prefer_large_pages(&mut self.marks, stripes);
     }
 
     /// A stripe becomes dirty and is given a place.

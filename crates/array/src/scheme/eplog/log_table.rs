@@ -13,7 +13,7 @@ use block::{ChunkAddr, ChunkIndex, Divisor, Lcn, Seq};
 use format::{
     LCN_LIMIT, LogMember, MemberFate, log_stripe_words, push_ended_log_stripes, push_fates, push_log_stripe,
 };
-use prefetch::prefetch;
+use prefetch::{prefer_large_pages, prefetch};
 use std::cmp::Reverse;
 use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{BinaryHeap, VecDeque};
@@ -230,6 +230,13 @@ impl LogTable {
             dynamic_bytes: stripes * (entry + of_members + parity_count * 4) + covered * 2 * OWNER_BYTES,
             placement_bytes: 0,
         }
+    }
+
+    /// So many log stripes come at once.
+    pub fn expect(&mut self, stripes: usize) {
+        prefer_large_pages(&mut self.entries, stripes);
+        prefer_large_pages(&mut self.members, stripes.saturating_mul(self.width_max));
+        prefer_large_pages(&mut self.crcs, stripes.saturating_mul(self.parity_count));
     }
 
     /// Adds a log stripe without members.

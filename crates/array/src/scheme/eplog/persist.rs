@@ -61,7 +61,7 @@ impl Eplog {
 
     fn load_dirty_stripes(&mut self, config: &ArrayConfig, list: List<'_>) -> Result<(), Contradiction> {
         let most = usize::try_from(config.stripe_count).unwrap_or(usize::MAX);
-        self.dirty.reserve(list.dirty_stripe_count().min(most));
+        self.dirty.expect(list.dirty_stripe_count().min(most));
         let mut stripes = list.items().filter_map(|item| {
             let ItemRef::DirtyStripe { stripe, committed } = item else { return None };
             Some((stripe, committed))
@@ -96,6 +96,7 @@ impl Eplog {
             let ItemRef::LogStripe { first_seq, log_block, log_crcs, members } = item else { return None };
             Some(((first_seq, log_block, log_crcs), members))
         });
+        self.log.expect(list.log_stripe_count());
         let (mut record, mut guess, mut some) = (RecordBuf::default(), 0, Vec::new());
         loop {
             some.clear();

@@ -6,7 +6,7 @@
 
 use crate::scheme::dirty_queue::number;
 use block::StripeId;
-use prefetch::prefetch;
+use prefetch::{prefer_large_pages, prefetch};
 use std::ops::Range;
 
 /// Words of a leaf.
@@ -291,6 +291,12 @@ impl StripePlaces {
     pub fn reserve(&mut self, places: usize) {
         self.blocks.places.reserve(places.saturating_mul(ROOM_USUAL));
         self.leaves.reserve(places.min(self.leaf_of.len()));
+    }
+
+    /// So many places come at once, for which there is room.
+    pub fn expect(&mut self, places: usize) {
+        prefer_large_pages(&mut self.blocks.places, places.saturating_mul(ROOM_USUAL));
+        prefer_large_pages(&mut self.leaves, places.min(self.leaf_of.len()));
     }
 
     /// Bytes for every stripe of the array.
