@@ -1,8 +1,9 @@
 //! Members in memory: sparse, gone with the process, as fast as the copy of the bytes.
 //!
 //! Every operation is carried out inside `submit`; its completion waits for `poll`. Memory is lazily
-//! resident: a member costs what was written to it. Flush does nothing (there is no volatile cache in front
-//! of memory). Discards of less than 1 MiB are ignored, larger ones give the pages back and read as zeros.
+//! resident: a member costs what was written to it, in steps of 2 MiB where the kernel gives such pages. Flush
+//! does nothing (there is no volatile cache in front of memory). Discards of less than 1 MiB are ignored,
+//! larger ones give the pages back and read as zeros.
 
 use crate::mapping::{Mapping, fetch_ahead, stream_copy, stream_end};
 use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_place};
