@@ -1,7 +1,7 @@
 //! Members in memory: sparse, gone with the process, as fast as the copy of the bytes.
 //!
 //! Every operation is carried out inside `submit`; its completion waits for `poll`. Memory is lazily
-//! resident: a member costs what was written to it, in steps of 2 MiB where the kernel gives such pages. Flush
+//! resident: a member costs what was written to it, in steps of 2 MiB where the kernel has such pages. Flush
 //! does nothing (there is no volatile cache in front of memory). Discards of less than 1 MiB are ignored,
 //! larger ones give the pages back and read as zeros.
 
