@@ -1,9 +1,8 @@
 //! Members in memory: sparse, gone with the process, as fast as the copy of the bytes.
 //!
 //! Every operation is carried out inside `submit`; its completion waits for `poll`. Memory is lazily
-//! resident: a member costs what was written to it, in steps of 2 MiB where the kernel has such pages. Flush
-//! does nothing (there is no volatile cache in front of memory). Discards of less than 1 MiB are ignored,
-//! larger ones give the pages back and read as zeros.
+//! resident: a member costs what was written to it. Flush does nothing (there is no volatile cache in front
+//! of memory). Discards of less than 1 MiB are ignored, larger ones give the pages back and read as zeros.
 
 use crate::mapping::{Mapping, fetch_ahead, stream_copy, stream_end};
 use crate::operation::{assert_grid, in_range, on_grid, range_fits, transfer_place};
@@ -86,6 +85,14 @@ impl MemorySet {
     /// The content of a member, to be damaged by a test; empty if it is absent or failed.
     pub fn bytes_mut(&mut self, dev: DevIndex) -> &mut [u8] {
         self.mapping(dev).map_or(&mut [], Mapping::bytes_mut)
+    }
+
+    /// Makes a member resident, if it is there, so that no page fault falls into what is measured. None is so
+    /// by itself: what is written first would wait for large pages, half a millisecond and more for each.
+    pub fn make_resident(&mut self, dev: DevIndex) {
+        if let Some(mapping) = self.mapping(dev) {
+            mapping.make_resident();
+        }
     }
 
     fn mapping(&mut self, dev: DevIndex) -> Option<&mut Mapping> {
