@@ -321,6 +321,10 @@ impl<'a> Session<'a> {
         let first =
             matches!(kind, Kind::Scrub) && self.fleet.engines().all(|engine| engine.maintenance().is_none());
         let patients = if first { self.machine.patients(&self.fleet) } else { Patients::default() };
+        if self.requests.is_empty() {
+            // Nothing waited until now, however long all lay still.
+            self.turns = 0;
+        }
         self.requests.insert(tag, Request { kind, submitted, since_ns, parts, out, patients });
         // Reads of what was never written are answered without an operation: such turns are not idle.
         self.idle_turns = 0;
