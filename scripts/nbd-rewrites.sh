@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What rewriting sequentially costs over NBD: fio, 1 MiB requests, one unix socket, on `elastripe serve --rewrites replace`, on
-# `--rewrites log` (how the EPLOG paper counts) and on `nbdkit memory`, in turn. The volume is written once before. Prints every
+# `--rewrites log` (how the EPLOG paper counts) and on `nbdkit memory`, in turn. All of the volume is written once before, and then
+# again from its beginning on: what was never written would be room for old versions, and put commits off. Prints every
 # round, the medians, how much of nbdkit's speed either has left and how many times as much `replace` has, and what the array
 # counted: full stripes, log stripes, committed stripes. Exit code 1 below BAR / 10 times.
 #
@@ -8,7 +9,7 @@
 set -euo pipefail
 repo=$(cd "$(dirname "$0")/.." && pwd)
 elastripe=${ELASTRIPE:-${CARGO_TARGET_DIR:-$repo/target}/release/elastripe}
-rounds=${ROUNDS:-5} each=${SECONDS_EACH:-3} geometry=${GEOMETRY:-4+1} chunk=${CHUNK:-4KiB} bar=${BAR:-20} size=384m
+rounds=${ROUNDS:-5} each=${SECONDS_EACH:-3} geometry=${GEOMETRY:-4+1} chunk=${CHUNK:-4KiB} bar=${BAR:-20}
 for tool in "$elastripe" fio nbdkit nbdinfo; do
   command -v "$tool" >/dev/null || { echo "nbd-rewrites.sh: no $tool (make setup, make build)" >&2; exit 1; }
 done
@@ -39,6 +40,7 @@ make_and_serve() {
 }
 make_and_serve replace
 make_and_serve log
+size=$(($(nbdinfo --size "$uri_replace") >> 20))m
 nbdkit -f -U "$work/nbdkit" memory "$size" </dev/null >>"$work/nbdkit.log" 2>&1 &
 disown
 note "process $!"
