@@ -17,6 +17,10 @@ use format::{
     Superblock, UNIT_ROWS_MAX,
 };
 
+/// Column placement of new arrays: every device gets as much data and parity as any other, so that all wear
+/// alike, which [`LayoutKind::Spread`] does not (`docs/decisions/0080-left-symmetric.md`).
+pub const LAYOUT_OF_NEW: LayoutKind = LayoutKind::LeftSymmetric;
+
 /// What the operator chooses.
 #[derive(Clone, Copy, Debug)]
 pub struct CreateOptions {

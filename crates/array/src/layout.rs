@@ -20,8 +20,8 @@ pub struct Layout {
     columns: Vec<u8>,
 }
 
-/// The devices of the columns of a stripe among so many.
-type Row = fn(u64, usize) -> Vec<u8>;
+/// The devices of the columns of a stripe among so many, of which so many hold its data.
+type Row = fn(u64, usize, usize) -> Vec<u8>;
 
 /// The devices of the columns of a stripe, data, then parity.
 #[derive(Clone, Copy)]
@@ -42,12 +42,13 @@ impl Layout {
         let (period, row_of): (u64, Row) = match kind {
             LayoutKind::Spread if n <= SPREAD_DEVICES_MAX => ((1..=n as u64).fold(1, lcm), spread_row),
             LayoutKind::Spread | LayoutKind::Rotate => (n as u64, rotate_row),
-            LayoutKind::Fixed => (1, |_, n| rotate_row(0, n)),
+            LayoutKind::Fixed => (1, |_, n, k| rotate_row(0, n, k)),
+            LayoutKind::LeftSymmetric => (n as u64, left_symmetric_row),
         };
         let mut devices = Vec::with_capacity(period as usize * n);
         let mut columns = vec![0u8; period as usize * n];
         for stripe in 0..period {
-            let row = row_of(stripe, n);
+            let row = row_of(stripe, n, geometry.data_count());
             for (column, &dev) in row.iter().enumerate() {
                 columns[stripe as usize * n + dev as usize] = column as u8;
             }
@@ -86,15 +87,24 @@ impl Layout {
 }
 
 /// The placement of the EPLOG prototype: column i goes to entry (stripe mod (n - i)) of the devices not yet
-/// used by the stripe, in ascending order. Updates of neighbouring stripes collide on a device less often
-/// than under rotation.
-fn spread_row(stripe: u64, n: usize) -> Vec<u8> {
+/// used by the stripe, in ascending order. Remainders by numbers with a divisor in common depend on each
+/// other: some devices get more parity than others (`docs/decisions/0080-left-symmetric.md`).
+fn spread_row(stripe: u64, n: usize, _: usize) -> Vec<u8> {
     let mut left: Vec<u8> = (0..n as u8).collect();
     (0..n).map(|column| left.remove((stripe % (n - column) as u64) as usize)).collect()
 }
 
-fn rotate_row(stripe: u64, n: usize) -> Vec<u8> {
+fn rotate_row(stripe: u64, n: usize, _: usize) -> Vec<u8> {
     (0..n).map(|column| ((stripe as usize + column) % n) as u8).collect()
+}
+
+/// The placement that Linux md has by default: the parities begin at the last device and move back by one
+/// each stripe, the data begins behind them. A request that crosses into the next stripe goes on with a
+/// device that it has not used (with one parity the very next).
+fn left_symmetric_row(stripe: u64, n: usize, k: usize) -> Vec<u8> {
+    let (first_parity, m) = (n - 1 - stripe as usize % n, n - k);
+    let data = (0..k).map(|column| first_parity + m + column);
+    data.chain((0..m).map(|row| first_parity + row)).map(|place| (place % n) as u8).collect()
 }
 
 fn lcm(a: u64, b: u64) -> u64 {
@@ -118,6 +128,9 @@ mod tests {
             (LayoutKind::Spread, 4, 1),
             (LayoutKind::Rotate, 6, 2),
             (LayoutKind::Spread, 20, 3),
+            (LayoutKind::LeftSymmetric, 6, 2),
+            (LayoutKind::LeftSymmetric, 4, 1),
+            (LayoutKind::LeftSymmetric, 20, 3),
             (LayoutKind::Fixed, 6, 1),
             (LayoutKind::Fixed, 12, 2),
         ] {
@@ -138,7 +151,9 @@ mod tests {
             }
             let (low, high) = (parity_load.iter().min(), parity_load.iter().max());
             match kind {
-                LayoutKind::Rotate => assert_eq!(low, high, "{k}+{m}: rotation spreads parity evenly"),
+                LayoutKind::Rotate | LayoutKind::LeftSymmetric => {
+                    assert_eq!(low, high, "{k}+{m}: {kind} shares parity out evenly");
+                }
                 LayoutKind::Fixed => {
                     assert_eq!((low, high), (Some(&0), Some(&1)), "{k}+{m}: one row, parity behind data");
                     assert!(parity_load[..k].iter().all(|&load| load == 0));
@@ -146,6 +161,31 @@ mod tests {
                 LayoutKind::Spread => {
                     assert!(low.is_some_and(|&load| load > 0), "{k}+{m}: every device takes parity")
                 }
+            }
+        }
+    }
+
+    /// `raid5_compute_sector` of Linux (drivers/md/raid5.c), ALGORITHM_LEFT_SYMMETRIC, for RAID-5 and RAID-6.
+    #[test]
+    fn left_symmetric_is_that_of_linux() {
+        let devices = |k, m| {
+            let layout = Layout::new(LayoutKind::LeftSymmetric, Geometry::new(k, m, 4096).expect("valid"));
+            let row = |stripe| layout.devices(StripeId::new(stripe)).0.to_vec();
+            (0..3).map(row).collect::<Vec<_>>()
+        };
+        assert_eq!(devices(3, 1), [[0, 1, 2, 3], [3, 0, 1, 2], [2, 3, 0, 1]]);
+        assert_eq!(devices(3, 2), [[1, 2, 3, 4, 0], [0, 1, 2, 3, 4], [4, 0, 1, 2, 3]]);
+    }
+
+    #[test]
+    fn as_many_neighbours_as_a_stripe_has_data_are_on_as_many_devices() {
+        for (k, m) in [(4, 1), (6, 2), (5, 3)] {
+            let geometry = Geometry::new(k, m, 4096).expect("valid");
+            let layout = Layout::new(LayoutKind::LeftSymmetric, geometry);
+            for first in 0..3 * (k * (k + m)) as u64 {
+                let devices: std::collections::HashSet<DevIndex> =
+                    (first..first + k as u64).map(|lcn| layout.device_of(Lcn::new(lcn))).collect();
+                assert_eq!(devices.len(), k, "{k}+{m}, from chunk {first}");
             }
         }
     }

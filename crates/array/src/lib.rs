@@ -95,7 +95,7 @@ mod written;
 
 pub use away::NotBack;
 pub use checksum::chunk_checksum;
-pub use create::{CreateError, CreateOptions, NewArray, create, plan_config, unit_rows_for};
+pub use create::{CreateError, CreateOptions, LAYOUT_OF_NEW, NewArray, create, plan_config, unit_rows_for};
 pub use engine::{
     CacheStats, CommitPolicy, CommitRun, Content, DiscardPolicy, Done, Engine, EngineError, EngineOptions,
     EngineStats, Event, HoldUp, Losses, MaintenanceReport, MemberTrouble, PatrolPolicy, Progress, SyncPolicy,

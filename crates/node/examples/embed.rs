@@ -3,10 +3,10 @@
 //!
 //! `cargo run -p elastripe-node --example embed -- DIRECTORY`, where the files are made.
 
-use array::{CreateOptions, EngineOptions, NewArray, RESERVE_PERMILLE_DEFAULT, plan_config};
+use array::{CreateOptions, EngineOptions, LAYOUT_OF_NEW, NewArray, RESERVE_PERMILLE_DEFAULT, plan_config};
 use block::{Durability, Geometry};
 use device::{Existing, create_file};
-use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
+use format::{CodeKind, Consistency, SchemeKind};
 use node::{assemble, create, fresh};
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub fn run(directory: &Path) -> Result<String, Box<dyn Error>> {
     let options = CreateOptions {
         scheme: SchemeKind::Raid,
         code: CodeKind::Xor,
-        layout: LayoutKind::Spread,
+        layout: LAYOUT_OF_NEW,
         consistency: Consistency::Journal,
         geometry: Geometry::new(2, 1, 4096)?,
         reserve_permille: RESERVE_PERMILLE_DEFAULT,

@@ -9,8 +9,8 @@ use crate::Rng;
 use crate::disk::Tear;
 use crate::world::Pace;
 use array::{
-    CommitPolicy, CreateOptions, DiscardPolicy, EngineOptions, PatrolPolicy, Rewrites, SchemeOptions,
-    SyncPolicy, plan_config, unit_bytes,
+    CommitPolicy, CreateOptions, DiscardPolicy, EngineOptions, LAYOUT_OF_NEW, PatrolPolicy, Rewrites,
+    SchemeOptions, SyncPolicy, plan_config, unit_bytes,
 };
 use block::{Geometry, Random as _};
 use format::{
@@ -425,6 +425,12 @@ pub(crate) fn lay_out(config: ArrayConfig) -> ArrayConfig {
     ArrayConfig { shard, ..config }
 }
 
+/// A layout that shares parity out evenly: mostly that of new arrays. It is not drawn, so that worlds have
+/// what else they had before there were two.
+fn balanced(chunk_bytes: u64) -> LayoutKind {
+    if chunk_bytes == 4096 { LAYOUT_OF_NEW } else { LayoutKind::Rotate }
+}
+
 fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>, mut cut: Cut) -> ArrayConfig {
     let drawn = rng.pick(&[
         SchemeKind::Eplog,
@@ -446,7 +452,7 @@ fn draw_config(rng: &mut Rng, scheme: Option<SchemeKind>, mut cut: Cut) -> Array
             2 if rng.chance(1, 2) => CodeKind::Rdp,
             _ => CodeKind::Cauchy,
         },
-        layout: if k + m <= 7 && rng.chance(1, 2) { LayoutKind::Spread } else { LayoutKind::Rotate },
+        layout: if k + m <= 7 && rng.chance(1, 2) { LayoutKind::Spread } else { balanced(chunk_bytes) },
         consistency: rng.pick(&[Consistency::Resync, Consistency::Journal, Consistency::Journal]),
         geometry,
         reserve_permille: 100,

@@ -5,14 +5,14 @@ mod taken;
 use super::Exit;
 use crate::memory::{MemoryLimit, ceil_size};
 use array::{
-    CreateError, CreateOptions, EngineOptions, MemoryNeed, NewArray, RESERVE_PERMILLE_DEFAULT,
+    CreateError, CreateOptions, EngineOptions, LAYOUT_OF_NEW, MemoryNeed, NewArray, RESERVE_PERMILLE_DEFAULT,
     RESERVE_PERMILLE_ELASTIC, RESERVE_PERMILLE_MAX, plan_shards,
 };
 use block::{DevIndex, Geometry};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use device::OpenError;
-use format::{ArrayConfig, ArrayUuid, CodeKind, Consistency, LayoutKind, SHARDS_MAX, SchemeKind};
+use format::{ArrayConfig, ArrayUuid, CodeKind, Consistency, SHARDS_MAX, SchemeKind};
 use lab::failure::Failure;
 use lab::options::placement::GcUnit;
 use node::create::shards_for;
@@ -31,9 +31,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use taken::Taken;
-
-/// Widest array whose stripes are spread; wider ones rotate.
-const SPREAD_DEVICES_MAX: usize = 10;
 
 /// Chunk sizes that can be chosen.
 const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 4 << 10..=1 << 20;
@@ -293,7 +290,7 @@ fn create_options(arguments: &Arguments, chunk_bytes: u64) -> Result<CreateOptio
             CodeName::Rdp => CodeKind::Rdp,
             CodeName::Auto | CodeName::Cauchy => CodeKind::Cauchy,
         },
-        layout: if total <= SPREAD_DEVICES_MAX { LayoutKind::Spread } else { LayoutKind::Rotate },
+        layout: LAYOUT_OF_NEW,
         consistency: match arguments.consistency {
             Some(ConsistencyName::Resync) => Consistency::Resync,
             Some(ConsistencyName::Journal) | None => Consistency::Journal,

@@ -24,9 +24,10 @@ use crate::options::rewrites::RewriteChoice;
 use crate::plot::options::PlotOptions;
 use crate::provenance;
 use crate::subject::build::{Columns, DeviceKind, Kind, code_or_default, log_count, parse_code};
+use array::LAYOUT_OF_NEW;
 use block::Geometry;
 use clap::{Args, ValueEnum};
-use format::{CodeKind, Consistency, LayoutKind, SchemeKind};
+use format::{CodeKind, Consistency, SchemeKind};
 use node::output;
 use node::units::{parse_chunk_size, parse_size};
 use shard::{Plan, RigOptions};
@@ -241,7 +242,7 @@ impl Arguments {
                 scheme,
                 code,
                 consistency: self.consistency.or(Consistency::Journal),
-                layout: LayoutKind::Spread,
+                layout: LAYOUT_OF_NEW,
                 geometry,
                 log_count: log_count(scheme, geometry.parity_count()),
                 unit_rows: self.unit.rows(),

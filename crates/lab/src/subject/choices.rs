@@ -33,8 +33,9 @@ pub struct ArrayChoices {
     /// Erasure code of the array made: auto, xor, cauchy or rdp.
     #[arg(long, default_value = "auto", value_parser = parse_code)]
     pub code: CodeChoice,
-    /// Which devices of the array made hold parity: spread or rotate (all, in turn) or fixed (the last ones,
-    /// as in RAID-4); elastic and was always rotate [spread].
+    /// Which devices of the array made hold parity: left-symmetric (all, as `create` and Linux md have it),
+    /// rotate (all, in turn), spread (all, some more than others: the EPLOG prototype's, which the papers'
+    /// figures are of) or fixed (the last ones, as in RAID-4); elastic and was always rotate [spread].
     #[arg(long, value_name = "LAYOUT")]
     pub layout: Option<LayoutKind>,
     #[command(flatten)]
