@@ -44,9 +44,11 @@ fn rotate(at: Geometry, stripe: u64, column: u64) -> u64 {
     (stripe + column) % at.devices
 }
 
-/// Left-symmetric, as md's default: any n chunks in a row are on n SSDs.
+/// Layout `left-symmetric`, md's default: any k chunks in a row are on k SSDs
+/// (docs/decisions/0080).
 fn left_symmetric(at: Geometry, stripe: u64, column: u64) -> u64 {
-    (stripe * at.data + column) % at.devices
+    let (first_parity, parities) = (at.devices - 1 - stripe % at.devices, at.devices - at.data);
+    (first_parity + parities + column) % at.devices
 }
 
 /// By how many percent log stripes are fewer than stripes touched, over all requests.
