@@ -178,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn as_many_neighbours_as_a_stripe_has_data_are_on_as_many_devices() {
-        for (k, m) in [(4, 1), (6, 2), (5, 3)] {
+    fn one_more_neighbours_than_a_stripe_has_data_are_on_as_many_devices() {
+        for (k, m) in (1..9).flat_map(|k| (1..4).map(move |m| (k, m))) {
             let geometry = Geometry::new(k, m, 4096).expect("valid");
             let layout = Layout::new(LayoutKind::LeftSymmetric, geometry);
             for first in 0..3 * (k * (k + m)) as u64 {
                 let devices: std::collections::HashSet<DevIndex> =
-                    (first..first + k as u64).map(|lcn| layout.device_of(Lcn::new(lcn))).collect();
-                assert_eq!(devices.len(), k, "{k}+{m}, from chunk {first}");
+                    (first..=first + k as u64).map(|lcn| layout.device_of(Lcn::new(lcn))).collect();
+                assert_eq!(devices.len(), k + 1, "{k}+{m}, from chunk {first}");
             }
         }
     }

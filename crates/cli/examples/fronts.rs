@@ -10,11 +10,13 @@
 //! Memory is what `nbd-ratio.sh` sets beside nbdkit's; with several threads there are as many shards, and
 //! their clients are on these threads, or, apart, on another.
 
-use array::{Array, CreateOptions, DiscardPolicy, EngineOptions, NewArray, arrange, create, plan_config};
+use array::{
+    Array, CreateOptions, DiscardPolicy, EngineOptions, LAYOUT_OF_NEW, NewArray, arrange, create, plan_config,
+};
 use blkio::{Blkio, Completion, ReqFlags};
 use block::{DevIndex, DeviceSet, Geometry, Interleave};
 use device::{MemorySet, NullOptions, NullSet};
-use format::{ArrayUuid, CodeKind, Consistency, LayoutKind, SchemeKind, Superblock};
+use format::{ArrayUuid, CodeKind, Consistency, SchemeKind, Superblock};
 use front::{
     Bell, Hooks, NoHooks, Places, Protocol, RemoteVolume, Server, ServerOptions, Shape, Size, Usher, Volume,
 };
@@ -54,7 +56,7 @@ fn volume<D: DeviceSet>(mut devices: D, name: &str, shards: u64) -> Outcome<Serv
     let options = CreateOptions {
         scheme: SchemeKind::Eplog,
         code: CodeKind::Cauchy,
-        layout: LayoutKind::Spread,
+        layout: LAYOUT_OF_NEW,
         consistency: Consistency::Journal,
         geometry: Geometry::new(6, 2, BLOCK as u64)?,
         reserve_permille: 150,

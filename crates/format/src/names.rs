@@ -97,15 +97,15 @@ codes!(
     /// How the columns of a stripe map to devices.
     LayoutKind, "layout" {
         /// Column c of stripe s is on entry s mod (n - c) of the devices that the stripe does not use yet:
-        /// the EPLOG prototype's. Up to 10 devices, which do not get the same shares of parity; wider arrays
-        /// rotate.
+        /// the EPLOG prototype's. Up to 10 devices, which mostly do not get the same shares of parity; wider
+        /// arrays rotate.
         Spread = 1, "spread";
         /// Column c of stripe s is on device (s + c) mod n.
         Rotate = 2, "rotate";
         /// Column c of every stripe is on device c: the last m devices hold parity alone (RAID-4).
         Fixed = 3, "fixed";
         /// Parity row j of stripe s is on device (p + j) mod n with p = n - 1 - s mod n, data column c on
-        /// device (p + m + c) mod n, as Linux md has it by default.
+        /// device (p + m + c) mod n, as Linux md has RAID-5 and RAID-6 by default.
         LeftSymmetric = 4, "left-symmetric";
     }
 );

@@ -212,7 +212,7 @@ fn burst_requests(
         let collected_from = rows * options.gc_threshold.percent() / 100;
         collected_from.saturating_sub(stripe_count + begun) * geometry.data_count() as u64
     } else {
-        // They spread unevenly over the devices: a quarter is left.
+        // They are drawn, so that some devices get more of them: a quarter is left.
         spare_chunks * geometry.device_count() as u64 * 3 / 4
     }
 }

@@ -34,8 +34,8 @@ pub struct ArrayChoices {
     #[arg(long, default_value = "auto", value_parser = parse_code)]
     pub code: CodeChoice,
     /// Which devices of the array made hold parity: left-symmetric (all, as `create` and Linux md have it),
-    /// rotate (all, in turn), spread (all, some more than others: the EPLOG prototype's, which the papers'
-    /// figures are of) or fixed (the last ones, as in RAID-4); elastic and was always rotate [spread].
+    /// rotate (all, in turn), spread (all, some more than others: the EPLOG prototype's, which its counts
+    /// are of) or fixed (the last ones, as in RAID-4); elastic and was always rotate [spread].
     #[arg(long, value_name = "LAYOUT")]
     pub layout: Option<LayoutKind>,
     #[command(flatten)]
