@@ -153,6 +153,11 @@ impl Core {
             self.absorb_bundle(at);
             return true;
         }
+        if self.cache.is_empty() {
+            // What is queued behind it may have the buffers that copies of all of it would need, and wait for
+            // it. It goes past the cache, in the buffers it came in.
+            return true;
+        }
         self.unlock_write(&write, first.mode);
         while self.queue.batch.len() > at {
             let Some(write) = self.queue.batch.pop() else { break };

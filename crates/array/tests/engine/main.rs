@@ -23,6 +23,7 @@ mod few_hold_the_checkpoint;
 mod foreign_policies;
 mod groups;
 mod in_place_content;
+mod large_bundles;
 mod lost;
 mod mutated;
 mod naming_holds_nothing_back;
