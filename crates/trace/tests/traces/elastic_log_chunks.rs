@@ -44,7 +44,7 @@ fn rotate(at: Geometry, stripe: u64, column: u64) -> u64 {
     (stripe + column) % at.devices
 }
 
-/// Layout `left-symmetric`, md's default: any k chunks in a row are on k SSDs
+/// Layout `left-symmetric`, md's default: any k + 1 chunks in a row are on as many SSDs
 /// (docs/decisions/0080).
 fn left_symmetric(at: Geometry, stripe: u64, column: u64) -> u64 {
     let (first_parity, parities) = (at.devices - 1 - stripe % at.devices, at.devices - at.data);
