@@ -544,30 +544,37 @@ impl DirtyStripes {
     /// Those with the most updated columns, which have half of the updated columns of all, or some hundred
     /// of them, the oldest: a commit costs hardly more where it frees the committed versions of many columns
     /// than where it frees one. If few of those that are looked at are among these, those that have half of
-    /// theirs.
+    /// theirs. They come before all others from now on; those passed over are looked at again behind all
+    /// others, when more of their columns may be updated.
     pub fn most_updated(&mut self, out: &mut Vec<StripeId>) {
         let least = least_of_half(&self.with_updated);
-        let (mut oldest, mut seen, mut updated) = (Vec::new(), StripeSet::default(), Vec::new());
+        let (mut oldest, mut seen, mut looked) = (Vec::new(), StripeSet::default(), Vec::new());
         let (mut queue, mut enough) = (std::mem::take(&mut self.queue), 0);
         let mut with_updated = vec![0; self.with_updated.len()];
-        while oldest.len() < LOOKED_MAX && enough < CHOSEN_MAX {
-            let from = oldest.len();
+        while looked.len() < LOOKED_MAX && enough < CHOSEN_MAX {
+            oldest.clear();
             queue.take_unseen(FOUND_AT_ONCE, |stripe| self.places.has(stripe), &mut seen, &mut oldest);
-            if oldest.len() == from {
+            if oldest.is_empty() {
                 break;
             }
-            for place in self.places_of(oldest[from..].iter().copied()) {
+            for place in self.places_of(oldest.iter().copied()) {
                 let count = usize::from(self.marks[place].updated);
                 enough += usize::from(count >= least);
                 with_updated[count] += 1;
-                updated.push((self.stripes[place], count));
+                looked.push((self.stripes[place], count));
             }
         }
-        queue.push_first(&oldest);
-        self.queue = queue;
         let least = if enough < CHOSEN_MAX { least_of_half(&with_updated) } else { least };
-        let chosen = updated.iter().filter(|&&(_, count)| count >= least);
-        out.extend(chosen.map(|&(stripe, _)| stripe).take(CHOSEN_MAX));
+        let first = out.len();
+        for (stripe, count) in looked {
+            if count >= least && out.len() - first < CHOSEN_MAX {
+                out.push(stripe);
+            } else {
+                queue.push(stripe);
+            }
+        }
+        queue.push_first(&out[first..]);
+        self.queue = queue;
     }
 
     /// Bytes per stripe of the array.
@@ -644,10 +651,13 @@ mod tests {
         assert_eq!(chosen(&mut dirty), (1000..1100).collect::<Vec<_>>());
         assert_eq!(chosen(&mut dirty), (1000..1100).collect::<Vec<_>>(), "nothing has left the queue");
         update(&mut dirty, 2000..3000, 1);
-        assert_eq!(chosen(&mut dirty), (0..300).chain(1000..1100).chain(2000..2112).collect::<Vec<_>>());
+        assert_eq!(chosen(&mut dirty), (1000..1100).chain(0..300).chain(2000..2112).collect::<Vec<_>>());
         (0..300).for_each(|stripe| dirty.clean(StripeId::new(stripe)));
         let left: Vec<u64> = (1000..1100).chain(2000..2412).collect();
         assert_eq!(chosen(&mut dirty), left, "1,000 columns of stripes with one, 400 of those with four");
+        let mut all = Vec::new();
+        dirty.take(2000, &mut all);
+        assert_eq!(all.len(), 1100, "those passed over are still there");
     }
 
     #[test]
@@ -656,5 +666,8 @@ mod tests {
         update(&mut dirty, 0..40_000, 1);
         update(&mut dirty, 40_000..60_000, 4);
         assert_eq!(chosen(&mut dirty), (0..512).collect::<Vec<_>>());
+        (0..512).for_each(|stripe| dirty.clean(StripeId::new(stripe)));
+        let behind: Vec<u64> = (40_000..40_512).collect();
+        assert_eq!(chosen(&mut dirty), behind, "those in front were looked at");
     }
 }

@@ -3,19 +3,17 @@
 //! A log stripe knows what became of each of its members, so that nobody looks into the stripes of the others
 //! when one of them is written or committed.
 
+use super::covered::CoveredPlaces;
 use super::listed::ListNumber;
-use crate::hash::PartedMap;
+use super::log_member::Member;
 use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::number;
 use crate::store::LogRing;
-use block::{ChunkAddr, ChunkIndex, Divisor, Lcn, Seq};
-use format::{
-    LCN_LIMIT, LogMember, MemberFate, log_stripe_words, push_ended_log_stripes, push_fates, push_log_stripe,
-};
+use block::{ChunkIndex, Divisor, Lcn, Seq};
+use format::{LogMember, MemberFate, log_stripe_words, push_ended_log_stripes, push_fates, push_log_stripe};
 use prefetch::{prefer_large_pages, prefetch};
 use std::cmp::Reverse;
-use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{BinaryHeap, VecDeque};
 use std::vec::IntoIter;
 
@@ -76,77 +74,12 @@ pub struct ChangedLogStripes {
     pub others: Vec<u32>,
 }
 
-/// A member and what became of it.
-#[derive(Clone, Copy)]
-struct Member {
-    /// Above [`LCN_LIMIT`] is the fate.
-    lcn_and_fate: u64,
-    chunk: ChunkIndex,
-    crc: u32,
-}
-
-const _: () = assert!(size_of::<Member>() == 16, "a log stripe is spread over as few lines of the cache");
-
-/// Where the fate is, above the number of the chunk.
-const FATE_SHIFT: u32 = LCN_LIMIT.trailing_zeros();
-
-impl Member {
-    const NONE: Self =
-        Self { lcn_and_fate: fate_bits(MemberFate::Superseded), chunk: ChunkIndex::NONE, crc: 0 };
-
-    #[inline]
-    fn new(LogMember { lcn, chunk, crc }: LogMember, fate: MemberFate) -> Self {
-        debug_assert!(lcn.get() < LCN_LIMIT, "{lcn} is none of a record");
-        Self { lcn_and_fate: lcn.get() | fate_bits(fate), chunk, crc }
-    }
-
-    #[inline]
-    fn lcn(self) -> Lcn {
-        Lcn::new(self.lcn_and_fate & (LCN_LIMIT - 1))
-    }
-
-    #[inline]
-    fn fate(self) -> MemberFate {
-        match self.lcn_and_fate >> FATE_SHIFT {
-            0 => MemberFate::Newest,
-            1 => MemberFate::Covered,
-            _ => MemberFate::Superseded,
-        }
-    }
-
-    #[inline]
-    fn set_fate(&mut self, fate: MemberFate) {
-        self.lcn_and_fate = self.lcn().get() | fate_bits(fate);
-    }
-
-    fn is(self, lcn: Lcn, chunk: ChunkIndex, fate: MemberFate) -> bool {
-        self.lcn() == lcn && self.chunk == chunk && self.fate() == fate
-    }
-}
-
-const fn fate_bits(fate: MemberFate) -> u64 {
-    let fate: u64 = match fate {
-        MemberFate::Newest => 0,
-        MemberFate::Covered => 1,
-        MemberFate::Superseded => 2,
-    };
-    fate << FATE_SHIFT
-}
-
 /// Places of members that may live, or that a list may ask for: what a journal adds to a list stays far below
 /// 2^32, which is [`super::dirty::NO_OWNER`].
 pub const PLACES_MAX: u64 = 1 << 31;
 
 /// Members that the processor keeps at hand.
 const NEAR_MEMBERS: u64 = 1 << 15;
-
-/// Bytes of an entry of the map from covered versions to their log stripes.
-const OWNER_BYTES: u64 = 17;
-
-/// A chunk as a key of the map.
-fn key(addr: ChunkAddr) -> u64 {
-    u64::from(addr.chunk.get()) << 16 | u64::from(addr.dev.get())
-}
 
 /// The number of a log stripe, or a place, to look something up by.
 #[inline]
@@ -165,8 +98,8 @@ pub struct LogTable {
     width_max: usize,
     by_width: Divisor,
     parity_count: usize,
-    /// The place of a version as a member that a parity covers.
-    covered: PartedMap<u32>,
+    /// Where the members are that a parity covers.
+    covered: CoveredPlaces,
     entries: Vec<Entry>,
     /// `width_max` per entry. A *place* is a number of one of them.
     members: Vec<Member>,
@@ -199,7 +132,7 @@ impl LogTable {
             width_max,
             by_width: Divisor::new(width_max as u64),
             parity_count,
-            covered: PartedMap::default(),
+            covered: CoveredPlaces::default(),
             entries: Vec::with_capacity(stripes_max),
             members: Vec::with_capacity(stripes_max * width_max),
             crcs: Vec::with_capacity(stripes_max * parity_count),
@@ -217,8 +150,8 @@ impl LogTable {
         }
     }
 
-    /// Bytes of such a table with as many log stripes, so many members of which a parity covers. The map of
-    /// these may be twice as large as what is in it, and so may what is said before its turn.
+    /// Bytes of such a table with as many log stripes, so many members of which a parity covers. What is
+    /// said before its turn may be twice as large as what is in it.
     pub fn bytes_for(width_max: u64, parity_count: u64, stripes: u64, covered: u64) -> SchemeMemory {
         // A list of them may be said while others change.
         let of_changes = 2 * (size_of::<u32>() + size_of::<Seq>());
@@ -227,7 +160,8 @@ impl LogTable {
         let of_members = width_max * size_of::<Member>() as u64;
         SchemeMemory {
             fixed_bytes: 0,
-            dynamic_bytes: stripes * (entry + of_members + parity_count * 4) + covered * 2 * OWNER_BYTES,
+            dynamic_bytes: stripes * (entry + of_members + parity_count * 4)
+                + CoveredPlaces::bytes_for(covered),
             placement_bytes: 0,
         }
     }
@@ -265,14 +199,14 @@ impl LogTable {
         self.entries[index(id)].live += 1;
     }
 
-    /// Adds a member at `addr`; `false` if it is covered and another log stripe says that of its chunk, too.
-    pub fn push_member(&mut self, id: u32, member: LogMember, addr: ChunkAddr, fate: MemberFate) -> bool {
+    /// Adds a member; `false` if it is covered and another log stripe says that of its chunk, too.
+    pub fn push_member(&mut self, id: u32, member: LogMember, fate: MemberFate) -> bool {
         if fate == MemberFate::Newest {
             self.push_newest(id, member);
             return true;
         }
         let at = self.push(id, Member::new(member, fate));
-        fate != MemberFate::Covered || self.covered.insert(key(addr), place(at)).is_none()
+        fate != MemberFate::Covered || self.covered.insert(&self.members, place(at))
     }
 
     #[inline]
@@ -292,14 +226,14 @@ impl LogTable {
         self.free.is_empty() && (self.entries.len() as u64 + 1) * self.by_width.get() > PLACES_MAX
     }
 
-    /// What was the newest version of its chunk, at `addr`, is something else now; returns its log stripe if
-    /// nothing is the newest version in that any more.
+    /// What was the newest version of its chunk is something else now; returns its log stripe if nothing is
+    /// the newest version in that any more.
     #[inline]
-    pub fn leave(&mut self, place: u32, addr: ChunkAddr, fate: MemberFate) -> Option<u32> {
+    pub fn leave(&mut self, place: u32, fate: MemberFate) -> Option<u32> {
         let (id, _) = self.member_at(place);
         self.say_before_change(id);
         let member = &mut self.members[index(place)];
-        debug_assert!(member.chunk == addr.chunk && member.fate() == MemberFate::Newest);
+        debug_assert!(member.fate() == MemberFate::Newest, "it was the newest version");
         member.set_fate(fate);
         let entry = &mut self.entries[index(id)];
         entry.live = entry.live.checked_sub(1).expect("live members are counted");
@@ -308,20 +242,15 @@ impl LogTable {
         }
         self.mark_changed(id);
         if fate == MemberFate::Covered {
-            self.covered.insert(key(addr), place);
+            self.covered.insert(&self.members, place);
         }
         None
     }
 
     /// No parity covers a version any more; `false` if no log stripe needs it, either. Which members are
     /// covered may be what a list said that nothing could be compared with.
-    pub fn uncover(&mut self, addr: ChunkAddr, lcn: Lcn) -> bool {
-        let MapEntry::Occupied(covered) = self.covered.entry(key(addr)) else { return false };
-        let place = *covered.get();
-        if !self.members[index(place)].is(lcn, addr.chunk, MemberFate::Covered) {
-            return false;
-        }
-        covered.remove();
+    pub fn uncover(&mut self, lcn: Lcn, chunk: ChunkIndex) -> bool {
+        let Some(place) = self.covered.take(&self.members, (lcn, chunk)) else { return false };
         let (id, _) = self.member_at(place);
         self.say_before_change(id);
         self.members[index(place)].set_fate(MemberFate::Superseded);
@@ -567,14 +496,10 @@ impl LogTable {
         self.entries[index(id)].live
     }
 
-    /// A covered version at `addr` is no member of a log stripe any more.
-    pub fn disown(&mut self, id: u32, index: usize, addr: ChunkAddr) {
+    /// A covered version is no member of a log stripe any more.
+    pub fn disown(&mut self, id: u32, index: usize) {
         let place = self.place(id, index);
-        if let MapEntry::Occupied(covered) = self.covered.entry(key(addr))
-            && *covered.get() == place
-        {
-            covered.remove();
-        }
+        self.covered.remove(&self.members, place);
     }
 
     /// Ends a log stripe whose members were disowned.
@@ -670,7 +595,7 @@ impl LogTable {
             + self.order.len() * size_of::<(Seq, u32)>()
             + self.changed.capacity() * size_of::<u32>()
             + self.ended.capacity() * size_of::<Seq>()) as u64
-            + self.covered.capacity() as u64 * OWNER_BYTES
+            + self.covered.memory_bytes()
             + self.listing.as_ref().map_or(0, Listing::memory_bytes)
     }
 }

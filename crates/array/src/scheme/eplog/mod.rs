@@ -11,10 +11,12 @@
 //! chunk (E-19).
 
 mod commit;
+mod covered;
 mod dirty;
 mod hot;
 mod list_room;
 mod listed;
+mod log_member;
 mod log_table;
 mod persist;
 mod places;
@@ -181,17 +183,17 @@ impl Eplog {
         let old = store.table.replace_column(stripe, column, version);
         if let Some(place) = self.dirty.update(stripe, column, old, owner) {
             let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
-            self.drop_live(store, place, addr, MemberFate::Superseded);
+            self.drop_live(store, place, MemberFate::Superseded);
             if planted(Planted::FreeSupersededEarly) {
                 store.free(addr.dev, addr.chunk);
             }
         }
     }
 
-    /// A log stripe's member, at `addr`, stops being the newest uncommitted version of its chunk.
-    fn drop_live(&mut self, store: &mut Store, place: u32, addr: ChunkAddr, fate: MemberFate) {
+    /// A log stripe's member stops being the newest uncommitted version of its chunk.
+    fn drop_live(&mut self, store: &mut Store, place: u32, fate: MemberFate) {
         if place != NO_OWNER
-            && let Some(id) = self.log.leave(place, addr, fate)
+            && let Some(id) = self.log.leave(place, fate)
         {
             self.release_log_stripe(store, id);
         }
@@ -205,7 +207,7 @@ impl Eplog {
             match self.log.fate(id, i) {
                 MemberFate::Superseded if planted(Planted::FreeSupersededEarly) => {}
                 MemberFate::Superseded => store.free(addr.dev, addr.chunk),
-                MemberFate::Covered => self.log.disown(id, i, addr),
+                MemberFate::Covered => self.log.disown(id, i),
                 MemberFate::Newest => {
                     unreachable!("a log stripe is released when nothing is the newest version in it")
                 }
@@ -248,10 +250,9 @@ impl Eplog {
         }
         for (column, &(current, updated)) in before[..k].iter().enumerate() {
             if let Some(Updated { owner, .. }) = updated {
-                let addr = ChunkAddr::new(store.layout.device(stripe, column), current);
                 let covered = versions[column].chunk == current;
                 let fate = if covered { MemberFate::Covered } else { MemberFate::Superseded };
-                self.drop_live(store, owner, addr, fate);
+                self.drop_live(store, owner, fate);
             }
         }
         for (column, (version, &(old, _))) in versions.iter().zip(&before).enumerate().skip(k) {
@@ -265,7 +266,7 @@ impl Eplog {
     /// No parity covers a version any more.
     fn free_unless_owned(&mut self, store: &mut Store, addr: ChunkAddr, lcn: Lcn) {
         let early = planted(Planted::FreeSupersededEarly);
-        if !addr.chunk.is_none() && (!self.log.uncover(addr, lcn) || early) {
+        if !addr.chunk.is_none() && (!self.log.uncover(lcn, addr.chunk) || early) {
             store.free(addr.dev, addr.chunk);
         }
     }

@@ -153,8 +153,7 @@ impl Eplog {
             (MemberFate::Covered, None) => may_be_current,
             (MemberFate::Superseded, _) => is_committed != Some(true) && may_be_old,
         };
-        let addr = ChunkAddr::new(store.layout.device(stripe, column), member.chunk);
-        fits && self.log.push_member(id, member, addr, fate)
+        fits && self.log.push_member(id, member, fate)
     }
 
     /// Every uncommitted version must be a member of a live log stripe. Those on pages that are absent are
