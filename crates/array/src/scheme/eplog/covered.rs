@@ -4,7 +4,8 @@
 //! is. Places of versions of neighbouring chunks lie side by side, since a commit asks for those of a whole
 //! stripe. Where the table grows, what is in a part of it moves alone, so that nobody waits for all of it.
 
-use super::log_member::Member;
+use super::log_member::{Member, index};
+use crate::scheme::dirty_queue::number;
 use block::{ChunkIndex, Lcn};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
@@ -48,7 +49,7 @@ fn hash((lcn, chunk): Version) -> u64 {
 
 #[inline]
 fn version_at(members: &[Member], place: u32) -> Version {
-    let member = members[place as usize];
+    let member = members[index(place)];
     (member.lcn(), member.chunk)
 }
 
@@ -88,13 +89,13 @@ impl CoveredPlaces {
 
     /// Bytes of memory.
     pub fn memory_bytes(&self) -> u64 {
-        self.0.iter().map(|part| part.allocation_size() as u64).sum()
+        self.0.iter().map(|part| number(part.allocation_size())).sum()
     }
 
     /// Bytes that so many take at most.
     pub fn bytes_for(count: u64) -> u64 {
         // A place and what it is found by, of which at most 7 of 8 are taken, in a table that doubles.
-        count * 2 * (size_of::<u32>() as u64 + 1) * 8 / 7
+        count * 2 * number(size_of::<u32>() + 1) * 8 / 7
     }
 }
 
@@ -119,7 +120,7 @@ mod tests {
             match next(3) {
                 0 if !is_there(&model, place) => {
                     let member = LogMember { lcn: version.0, chunk: version.1, crc: 0 };
-                    members[place as usize] = Member::new(member, MemberFate::Covered);
+                    members[index(place)] = Member::new(member, MemberFate::Covered);
                     let is_new = places.insert(&members, place);
                     assert_eq!(is_new, model.insert(version, place).is_none(), "step {step}");
                 }

@@ -3,6 +3,12 @@
 use block::{ChunkIndex, Lcn};
 use format::{LCN_LIMIT, LogMember, MemberFate};
 
+/// The number of a log stripe, or a place, to look something up by.
+#[inline]
+pub fn index(number: u32) -> usize {
+    number as usize
+}
+
 /// A member and what became of it.
 #[derive(Clone, Copy)]
 pub struct Member {

@@ -5,7 +5,7 @@
 
 use super::covered::CoveredPlaces;
 use super::listed::ListNumber;
-use super::log_member::Member;
+use super::log_member::{Member, index};
 use crate::planted::{Planted, planted};
 use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::number;
@@ -80,12 +80,6 @@ pub const PLACES_MAX: u64 = 1 << 31;
 
 /// Members that the processor keeps at hand.
 const NEAR_MEMBERS: u64 = 1 << 15;
-
-/// The number of a log stripe, or a place, to look something up by.
-#[inline]
-fn index(number: u32) -> usize {
-    number as usize
-}
 
 /// A place as it is kept elsewhere.
 #[inline]
