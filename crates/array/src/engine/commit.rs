@@ -278,7 +278,8 @@ impl Commits {
         if planted(Planted::LogTailPassedOver) {
             return;
         }
-        let began = self.start_run_of(core, |commits, store, out| commits.log_holders(store, before, out));
+        let began =
+            self.start_run_of(core, |commits, (store, _), out| commits.log_holders(store, before, out));
         core.stats.log_commits += u64::from(began);
         if began {
             return;
@@ -293,17 +294,18 @@ impl Commits {
         }
     }
 
-    /// Begins a run over some of the dirty stripes, before all others; `false` if there are none of them.
+    /// Begins a run over some of the dirty stripes, before all others, without those that are stuck; `false`
+    /// if there are none of them.
     fn start_run_of(
         &mut self,
         core: &mut Core,
-        choose: impl FnOnce(&mut dyn CommitRole, &Store, &mut Vec<StripeId>),
+        choose: impl FnOnce(&mut dyn CommitRole, (&Store, &[StripeId]), &mut Vec<StripeId>),
     ) -> bool {
         let Self { candidates, .. } = self;
         let Core { scheme, store, board, stats, now_ns, .. } = core;
         let Some(commits) = scheme.commits_mut() else { return false };
         candidates.clear();
-        choose(commits, store, candidates);
+        choose(commits, (store, &board.commit.stuck), candidates);
         candidates.retain(|stripe| !board.commit.stuck.contains(stripe));
         commits.put_first(candidates);
         board.commit.begin(count(candidates.len()), *now_ns);
@@ -313,7 +315,7 @@ impl Commits {
 
     /// Chunks are short: stripes that give most of them back for what they cost; if there are none, all.
     fn start_space_run(&mut self, core: &mut Core) {
-        let began = self.start_run_of(core, |commits, store, out| commits.space_holders(store, out));
+        let began = self.start_run_of(core, |commits, (_, stuck), out| commits.space_holders(stuck, out));
         if !began {
             self.extend_run(core);
         }

@@ -89,8 +89,9 @@ pub trait Commits {
     fn log_holders(&self, store: &Store, before: u64, out: &mut Vec<StripeId>);
 
     /// Some of the dirty stripes that give most space back for what their commit reads and writes, of those
-    /// that together hold half of what all of them hold (L-04). None where all stripes are alike.
-    fn space_holders(&mut self, _store: &Store, _out: &mut Vec<StripeId>) {}
+    /// that together hold half of what all of them hold (L-04). They are taken, as by
+    /// [`Commits::take_dirty`]; the `unwanted` are passed over. None where all stripes are alike.
+    fn space_holders(&mut self, _unwanted: &[StripeId], _out: &mut Vec<StripeId>) {}
 
     /// These stripes are the next that [`Commits::take_dirty`] gives.
     fn put_first(&mut self, stripes: &[StripeId]);

@@ -544,9 +544,9 @@ impl DirtyStripes {
     /// Those with the most updated columns, which have half of the updated columns of all, or some hundred
     /// of them, the oldest: a commit costs hardly more where it frees the committed versions of many columns
     /// than where it frees one. If few of those that are looked at are among these, those that have half of
-    /// theirs. They come before all others from now on; those passed over are looked at again behind all
-    /// others, when more of their columns may be updated.
-    pub fn most_updated(&mut self, out: &mut Vec<StripeId>) {
+    /// theirs. They are taken, as by [`DirtyStripes::take`]; those passed over, and those `unwanted`, are
+    /// looked at again behind all others, when more of their columns may be updated.
+    pub fn most_updated(&mut self, unwanted: &[StripeId], out: &mut Vec<StripeId>) {
         let least = least_of_half(&self.with_updated);
         let (mut oldest, mut seen, mut looked) = (Vec::new(), StripeSet::default(), Vec::new());
         let (mut queue, mut enough) = (std::mem::take(&mut self.queue), 0);
@@ -558,22 +558,19 @@ impl DirtyStripes {
                 break;
             }
             for place in self.places_of(oldest.iter().copied()) {
-                let count = usize::from(self.marks[place].updated);
+                let (stripe, count) = (self.stripes[place], usize::from(self.marks[place].updated));
+                let count = if unwanted.contains(&stripe) { 0 } else { count };
                 enough += usize::from(count >= least);
                 with_updated[count] += 1;
-                looked.push((self.stripes[place], count));
+                looked.push((stripe, count));
             }
         }
         let least = if enough < CHOSEN_MAX { least_of_half(&with_updated) } else { least };
         let first = out.len();
         for (stripe, count) in looked {
-            if count >= least && out.len() - first < CHOSEN_MAX {
-                out.push(stripe);
-            } else {
-                queue.push(stripe);
-            }
+            let is_chosen = count >= least && out.len() - first < CHOSEN_MAX;
+            if is_chosen { out.push(stripe) } else { queue.push(stripe) }
         }
-        queue.push_first(&out[first..]);
         self.queue = queue;
     }
 
@@ -639,7 +636,8 @@ mod tests {
 
     fn chosen(dirty: &mut DirtyStripes) -> Vec<u64> {
         let mut out = Vec::new();
-        dirty.most_updated(&mut out);
+        dirty.most_updated(&[], &mut out);
+        dirty.put_first(&out);
         out.into_iter().map(StripeId::get).collect()
     }
 
@@ -669,5 +667,32 @@ mod tests {
         (0..512).for_each(|stripe| dirty.clean(StripeId::new(stripe)));
         let behind: Vec<u64> = (40_000..40_512).collect();
         assert_eq!(chosen(&mut dirty), behind, "those in front were looked at");
+        let (mut out, mut all, unwanted) = (vec![], vec![], (40_000..40_512).map(StripeId::new));
+        dirty.most_updated(&unwanted.collect::<Vec<_>>(), &mut out);
+        assert_eq!(out.first(), Some(&StripeId::new(40_512)), "the next but those unwanted");
+        dirty.take(60_000, &mut all);
+        assert_eq!(all.len() + out.len(), 60_000 - 512, "which are still there");
+    }
+
+    #[test]
+    fn runs_for_space_leave_few_entries_of_stripes_that_are_clean_or_there_twice() {
+        let (mut dirty, mut random, mut longest) = (DirtyStripes::new(10_000, 6, 0), 1u64, 0);
+        let (mut first, mut taken) = (vec![], vec![]);
+        for _ in 0..400_000 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let (stripe, column) = (StripeId::new((random >> 33) % 10_000), (random >> 20) % 6);
+            dirty.update(stripe, usize::try_from(column).expect("a column"), OLD, NO_OWNER);
+            if dirty.updated_total() > 40_000 {
+                longest = longest.max(number(dirty.queue.iter().count()) * 100 / dirty.count());
+                first.clear();
+                dirty.most_updated(&[], &mut first);
+                dirty.put_first(&first);
+                taken.clear();
+                dirty.take(first.len(), &mut taken);
+                assert_eq!(taken, first, "what was chosen is taken");
+                taken.iter().for_each(|&stripe| dirty.clean(stripe));
+            }
+        }
+        assert_eq!(longest, 100, "percent of what is dirty");
     }
 }

@@ -629,8 +629,8 @@ impl Commits for Eplog {
         out.dedup();
     }
 
-    fn space_holders(&mut self, _store: &Store, out: &mut Vec<StripeId>) {
-        self.dirty.most_updated(out);
+    fn space_holders(&mut self, unwanted: &[StripeId], out: &mut Vec<StripeId>) {
+        self.dirty.most_updated(unwanted, out);
     }
 
     fn put_first(&mut self, stripes: &[StripeId]) {
