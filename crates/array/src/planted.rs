@@ -222,6 +222,8 @@ planted!(
     DiscardedStaysFree,
     /// The log is full, and what holds its tail is not committed.
     LogTailPassedOver,
+    /// Dirty stripes that a run for room passes over are looked at no more.
+    PassedOverForgotten,
     /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
     SnapshotMoves,
     /// A full checkpoint writes a page to the slot that counts, not to the other.

@@ -1,4 +1,5 @@
-//! The order in which dirty stripes are committed: oldest first.
+//! The order in which dirty stripes are committed: oldest first, but for those that a run for room put first,
+//! or passed over.
 
 use crate::hash::StripeSet;
 use block::StripeId;
@@ -8,12 +9,14 @@ use std::ops::Range;
 /// Entries of clean stripes that are not worth being looked for.
 const SLACK: u64 = 1024;
 
-/// Dirty stripes, oldest first. Stripes that became clean meanwhile stay in it until they are met.
+/// Dirty stripes in their order. Stripes that became clean meanwhile stay in it until they are met.
 #[derive(Default)]
 pub struct DirtyQueue {
     stripes: VecDeque<StripeId>,
     /// How many more left it at its front than came there.
     first: i64,
+    /// The places of second entries of what was chosen last.
+    again: Range<i64>,
 }
 
 impl DirtyQueue {
@@ -32,10 +35,11 @@ impl DirtyQueue {
 
     /// Takes up to `count` stripes that are dirty, oldest first, each once.
     pub fn take(&mut self, count: usize, is_dirty: impl Fn(StripeId) -> bool, out: &mut Vec<StripeId>) {
-        self.take_those(count, |stripe, out| is_dirty(stripe) && !out.contains(&stripe), out);
+        self.take_those(count, |_, stripe, out| is_dirty(stripe) && !out.contains(&stripe), out);
     }
 
-    /// The same of those that were not `seen`, for many.
+    /// The same of those that were not `seen`, for many. Second entries of what was chosen last are
+    /// forgotten: whoever took one and left it dirty has put it back.
     pub fn take_unseen(
         &mut self,
         count: usize,
@@ -43,20 +47,31 @@ impl DirtyQueue {
         seen: &mut StripeSet,
         out: &mut Vec<StripeId>,
     ) {
-        self.take_those(count, |stripe, _| is_dirty(stripe) && seen.insert(stripe), out);
+        let again = std::mem::take(&mut self.again);
+        let mut is_wanted =
+            |place, stripe| !again.contains(&place) && is_dirty(stripe) && seen.insert(stripe);
+        self.take_those(count, |place, stripe, _| is_wanted(place, stripe), out);
+        self.again = again;
+    }
+
+    /// Stripes that are about to be put first come once more behind these: so those that are put back are met
+    /// soon, and not behind all others.
+    pub fn push_again(&mut self, stripes: &[StripeId]) {
+        self.push_first(stripes);
+        self.again = self.first..self.first.saturating_add_unsigned(number(stripes.len()));
     }
 
     fn take_those(
         &mut self,
         count: usize,
-        mut is_wanted: impl FnMut(StripeId, &[StripeId]) -> bool,
+        mut is_wanted: impl FnMut(i64, StripeId, &[StripeId]) -> bool,
         out: &mut Vec<StripeId>,
     ) {
         let end = out.len() + count;
         while out.len() < end {
             let Some(stripe) = self.stripes.pop_front() else { break };
             self.first += 1;
-            if is_wanted(stripe, out) {
+            if is_wanted(self.first - 1, stripe, out) {
                 out.push(stripe);
             }
         }
@@ -70,6 +85,8 @@ impl DirtyQueue {
             return;
         }
         let mut seen = StripeSet::default();
+        // Those that are left are at other places.
+        self.again = 0..0;
         self.stripes.retain(|&stripe| is_dirty(stripe) && seen.insert(stripe));
     }
 
@@ -120,6 +137,35 @@ mod tests {
         assert!(queue.iter().count() as u64 <= 4 + SLACK, "{}", queue.iter().count());
         queue.take(10, |stripe| [5, 11].contains(&stripe.get()), &mut out);
         assert_eq!(out, [5, 11].map(StripeId::new), "oldest first");
+    }
+
+    #[test]
+    fn what_is_chosen_and_put_back_is_met_behind_those_chosen() {
+        let (mut queue, mut out, mut seen) = (DirtyQueue::default(), Vec::new(), StripeSet::default());
+        let stripes = |numbers: &[u64]| numbers.iter().copied().map(StripeId::new).collect::<Vec<_>>();
+        (4..7).for_each(|stripe| queue.push(StripeId::new(stripe)));
+        queue.push_again(&stripes(&[1, 2, 3]));
+        queue.push_first(&stripes(&[1, 2, 3]));
+        queue.take(3, |_| true, &mut out);
+        assert_eq!(out, stripes(&[1, 2, 3]));
+        // 2 is still dirty: it was put back. The others are clean.
+        queue.push(StripeId::new(2));
+        out.clear();
+        queue.take(2, |stripe| ![1, 3].contains(&stripe.get()), &mut out);
+        assert_eq!(out, stripes(&[2, 4]));
+        // Chosen once more, and 9 became dirty again: the second entries alone are forgotten.
+        queue.push_again(&stripes(&[8, 9]));
+        queue.push(StripeId::new(9));
+        out.clear();
+        queue.take_unseen(9, |_| true, &mut seen, &mut out);
+        assert_eq!(out, stripes(&[5, 6, 2, 9]));
+        // What is tidied has other places.
+        queue.push_again(&stripes(&[10, 11]));
+        (0..2000).for_each(|_| queue.push(StripeId::new(12)));
+        queue.tidy(3, |stripe| stripe.get() != 10);
+        (out.clear(), seen.clear());
+        queue.take_unseen(9, |_| true, &mut seen, &mut out);
+        assert_eq!(out, stripes(&[11, 12]), "none is lost");
     }
 
     #[test]

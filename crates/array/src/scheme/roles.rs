@@ -67,7 +67,8 @@ pub enum CommitOutcome {
 
 /// The parity of updated stripes is out of date until it is committed; a log makes up for it meanwhile.
 pub trait Commits {
-    /// The next stripes whose parity is out of date, oldest first, at most `count`.
+    /// The next stripes whose parity is out of date, at most `count`: oldest first, but for those that were
+    /// put first, or passed over.
     fn take_dirty(&mut self, store: &Store, count: usize, out: &mut Vec<StripeId>);
 
     /// Puts a stripe back that [`Commits::take_dirty`] gave but that could not be committed now.
@@ -89,8 +90,8 @@ pub trait Commits {
     fn log_holders(&self, store: &Store, before: u64, out: &mut Vec<StripeId>);
 
     /// Some of the dirty stripes that give most space back for what their commit reads and writes, of those
-    /// that together hold half of what all of them hold (L-04). They are taken, as by
-    /// [`Commits::take_dirty`]; the `unwanted` are passed over. None where all stripes are alike.
+    /// that together hold half of what all of them hold (L-04), none of the `unwanted`: the caller puts them
+    /// first. None where all stripes are alike.
     fn space_holders(&mut self, _unwanted: &[StripeId], _out: &mut Vec<StripeId>) {}
 
     /// These stripes are the next that [`Commits::take_dirty`] gives.

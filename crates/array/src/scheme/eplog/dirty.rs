@@ -360,27 +360,29 @@ impl DirtyStripes {
         }
         let some = self.queue.next_of(&mut listing.queued, count);
         let found: Vec<usize> = self.places_of(some).collect();
-        found.into_iter().for_each(|place| self.say(place, false, words));
+        found.into_iter().for_each(|place| _ = self.say(place, false, words));
         if listing.queued.is_empty() {
-            let swept = listing.places.by_ref().take(count.saturating_mul(SWEPT_PER_ITEM));
-            swept.for_each(|place| self.say(place, false, words));
+            let mut swept = listing.places.by_ref().take(count.saturating_mul(SWEPT_PER_ITEM));
+            // Those passed over since are not where they were: nearly all may be said here.
+            (0..count).for_each(|_| _ = swept.find(|&place| self.say(place, false, words)));
         }
         let is_over = listing.queued.is_empty() && listing.places.is_empty();
         self.listing = (!is_over).then_some(listing);
         !is_over
     }
 
-    /// Says what is at a place, of what changed only if the last list says something else, unless it was
+    /// Says what is at a place, of what changed only if the last list says something else; `false` if it was
     /// said, or is none that the list has.
-    fn say(&mut self, place: usize, is_of_changes: bool, words: &mut Vec<u32>) {
+    fn say(&mut self, place: usize, is_of_changes: bool, words: &mut Vec<u32>) -> bool {
         let (stripe, marks) = (self.stripes[place], &mut self.marks[place]);
         if stripe == NO_STRIPE || !self.list_number.say(&mut marks.said) {
-            return;
+            return false;
         }
         let saved = std::mem::replace(&mut marks.saved, Saved::Yes);
         if !is_of_changes || saved != Saved::Yes {
             push_item(words, stripe, &self.columns[place * self.data_count..][..self.data_count]);
         }
+        true
     }
 
     /// What is at a place is going to change: a list that has still to say it says it as it was.
@@ -489,7 +491,7 @@ impl DirtyStripes {
         self.count
     }
 
-    /// Takes up to `count` dirty stripes, oldest first.
+    /// Takes up to `count` dirty stripes, in their order.
     pub fn take(&mut self, count: usize, out: &mut Vec<StripeId>) {
         let places = &self.places;
         self.queue.take(count, |stripe| places.has(stripe), out);
@@ -505,7 +507,7 @@ impl DirtyStripes {
         self.queue.push_first(stripes);
     }
 
-    /// All dirty stripes, oldest first, with what is known of their columns (committed [`SAME`]: not
+    /// All dirty stripes, in their order, with what is known of their columns (committed [`SAME`]: not
     /// updated).
     pub fn entries(&self) -> impl Iterator<Item = (StripeId, &[Updated])> {
         let mut seen = vec![false; self.stripes.len()];
@@ -516,7 +518,7 @@ impl DirtyStripes {
         each.take(usize::try_from(self.count).unwrap_or(usize::MAX))
     }
 
-    /// The places of all dirty stripes, some more than once, oldest first.
+    /// The places of all dirty stripes, some more than once, in their order.
     fn places(&self) -> impl Iterator<Item = usize> {
         let there = self.stripes.iter().copied().filter(|&stripe| stripe != NO_STRIPE);
         self.places_of(self.queue.iter().chain(there))
@@ -541,23 +543,23 @@ impl DirtyStripes {
         })
     }
 
-    /// Those with the most updated columns, which have half of the updated columns of all, or some hundred
-    /// of them, the oldest: a commit costs hardly more where it frees the committed versions of many columns
-    /// than where it frees one. If few of those that are looked at are among these, those that have half of
-    /// theirs. They are taken, as by [`DirtyStripes::take`]; those passed over, and those `unwanted`, are
-    /// looked at again behind all others, when more of their columns may be updated.
+    /// Those with the most updated columns, which have half of the updated columns of all, or the first some
+    /// hundred of them: a commit costs hardly more where it frees many committed versions than where it frees
+    /// one. If few of those looked at are among these, those that have half of theirs. The caller puts them
+    /// first; those passed over and those `unwanted` are looked at again behind all others.
     pub fn most_updated(&mut self, unwanted: &[StripeId], out: &mut Vec<StripeId>) {
         let least = least_of_half(&self.with_updated);
-        let (mut oldest, mut seen, mut looked) = (Vec::new(), StripeSet::default(), Vec::new());
+        let unwanted: StripeSet = unwanted.iter().copied().collect();
+        let (mut some, mut seen, mut looked) = (Vec::new(), StripeSet::default(), Vec::new());
         let (mut queue, mut enough) = (std::mem::take(&mut self.queue), 0);
         let mut with_updated = vec![0; self.with_updated.len()];
         while looked.len() < LOOKED_MAX && enough < CHOSEN_MAX {
-            oldest.clear();
-            queue.take_unseen(FOUND_AT_ONCE, |stripe| self.places.has(stripe), &mut seen, &mut oldest);
-            if oldest.is_empty() {
+            some.clear();
+            queue.take_unseen(FOUND_AT_ONCE, |stripe| self.places.has(stripe), &mut seen, &mut some);
+            if some.is_empty() {
                 break;
             }
-            for place in self.places_of(oldest.iter().copied()) {
+            for place in self.places_of(some.iter().copied()) {
                 let (stripe, count) = (self.stripes[place], usize::from(self.marks[place].updated));
                 let count = if unwanted.contains(&stripe) { 0 } else { count };
                 enough += usize::from(count >= least);
@@ -568,9 +570,14 @@ impl DirtyStripes {
         let least = if enough < CHOSEN_MAX { least_of_half(&with_updated) } else { least };
         let first = out.len();
         for (stripe, count) in looked {
-            let is_chosen = count >= least && out.len() - first < CHOSEN_MAX;
-            if is_chosen { out.push(stripe) } else { queue.push(stripe) }
+            let is_chosen = count >= least && out.len() < first + CHOSEN_MAX;
+            if is_chosen {
+                out.push(stripe);
+            } else if !planted(Planted::PassedOverForgotten) {
+                queue.push(stripe);
+            }
         }
+        queue.push_again(&out[first..]);
         self.queue = queue;
     }
 
@@ -622,77 +629,4 @@ pub fn push_item(words: &mut Vec<u32>, stripe: StripeId, columns: &[Updated]) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OLD: StripeChunk = StripeChunk { chunk: ChunkIndex::new(7), crc: 7 };
-
-    /// Makes stripes dirty, of which so many columns are updated.
-    fn update(dirty: &mut DirtyStripes, stripes: Range<u64>, columns: usize) {
-        for stripe in stripes.map(StripeId::new) {
-            (0..columns).for_each(|column| _ = dirty.update(stripe, column, OLD, NO_OWNER));
-        }
-    }
-
-    fn chosen(dirty: &mut DirtyStripes) -> Vec<u64> {
-        let mut out = Vec::new();
-        dirty.most_updated(&[], &mut out);
-        dirty.put_first(&out);
-        out.into_iter().map(StripeId::get).collect()
-    }
-
-    #[test]
-    fn those_that_have_half_of_the_updated_columns_are_chosen_the_oldest_of_many() {
-        let mut dirty = DirtyStripes::new(100_000, 4, 0);
-        update(&mut dirty, 0..300, 1);
-        update(&mut dirty, 1000..1100, 4);
-        assert_eq!(chosen(&mut dirty), (1000..1100).collect::<Vec<_>>());
-        assert_eq!(chosen(&mut dirty), (1000..1100).collect::<Vec<_>>(), "nothing has left the queue");
-        update(&mut dirty, 2000..3000, 1);
-        assert_eq!(chosen(&mut dirty), (1000..1100).chain(0..300).chain(2000..2112).collect::<Vec<_>>());
-        (0..300).for_each(|stripe| dirty.clean(StripeId::new(stripe)));
-        let left: Vec<u64> = (1000..1100).chain(2000..2412).collect();
-        assert_eq!(chosen(&mut dirty), left, "1,000 columns of stripes with one, 400 of those with four");
-        let mut all = Vec::new();
-        dirty.take(2000, &mut all);
-        assert_eq!(all.len(), 1100, "those passed over are still there");
-    }
-
-    #[test]
-    fn if_the_fullest_are_too_far_behind_the_fullest_of_those_in_front_are_chosen() {
-        let mut dirty = DirtyStripes::new(100_000, 4, 0);
-        update(&mut dirty, 0..40_000, 1);
-        update(&mut dirty, 40_000..60_000, 4);
-        assert_eq!(chosen(&mut dirty), (0..512).collect::<Vec<_>>());
-        (0..512).for_each(|stripe| dirty.clean(StripeId::new(stripe)));
-        let behind: Vec<u64> = (40_000..40_512).collect();
-        assert_eq!(chosen(&mut dirty), behind, "those in front were looked at");
-        let (mut out, mut all, unwanted) = (vec![], vec![], (40_000..40_512).map(StripeId::new));
-        dirty.most_updated(&unwanted.collect::<Vec<_>>(), &mut out);
-        assert_eq!(out.first(), Some(&StripeId::new(40_512)), "the next but those unwanted");
-        dirty.take(60_000, &mut all);
-        assert_eq!(all.len() + out.len(), 60_000 - 512, "which are still there");
-    }
-
-    #[test]
-    fn runs_for_space_leave_few_entries_of_stripes_that_are_clean_or_there_twice() {
-        let (mut dirty, mut random, mut longest) = (DirtyStripes::new(10_000, 6, 0), 1u64, 0);
-        let (mut first, mut taken) = (vec![], vec![]);
-        for _ in 0..400_000 {
-            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            let (stripe, column) = (StripeId::new((random >> 33) % 10_000), (random >> 20) % 6);
-            dirty.update(stripe, usize::try_from(column).expect("a column"), OLD, NO_OWNER);
-            if dirty.updated_total() > 40_000 {
-                longest = longest.max(number(dirty.queue.iter().count()) * 100 / dirty.count());
-                first.clear();
-                dirty.most_updated(&[], &mut first);
-                dirty.put_first(&first);
-                taken.clear();
-                dirty.take(first.len(), &mut taken);
-                assert_eq!(taken, first, "what was chosen is taken");
-                taken.iter().for_each(|&stripe| dirty.clean(stripe));
-            }
-        }
-        assert_eq!(longest, 100, "percent of what is dirty");
-    }
-}
+mod tests;

@@ -193,7 +193,7 @@ impl LogTable {
         self.entries[index(id)].live += 1;
     }
 
-    /// Adds a member; `false` if it is covered and another log stripe says that of its chunk, too.
+    /// Adds a member; `false` if it is covered and another log stripe says that of the same version, too.
     pub fn push_member(&mut self, id: u32, member: LogMember, fate: MemberFate) -> bool {
         if fate == MemberFate::Newest {
             self.push_newest(id, member);
@@ -241,10 +241,10 @@ impl LogTable {
         None
     }
 
-    /// No parity covers a version any more; `false` if no log stripe needs it, either. Which members are
-    /// covered may be what a list said that nothing could be compared with.
+    /// No parity covers a version any more; `false` if no log stripe needs it, either.
     pub fn uncover(&mut self, lcn: Lcn, chunk: ChunkIndex) -> bool {
         let Some(place) = self.covered.take(&self.members, (lcn, chunk)) else { return false };
+        debug_assert!(self.members[index(place)].is(lcn, chunk, MemberFate::Covered), "only those are found");
         let (id, _) = self.member_at(place);
         self.say_before_change(id);
         self.members[index(place)].set_fate(MemberFate::Superseded);

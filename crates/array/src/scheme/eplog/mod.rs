@@ -182,10 +182,11 @@ impl Eplog {
         let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
         let old = store.table.replace_column(stripe, column, version);
         if let Some(place) = self.dirty.update(stripe, column, old, owner) {
-            let addr = ChunkAddr::new(store.layout.device(stripe, column), old.chunk);
+            let is_owner = place == NO_OWNER || self.log.has_newest(place, lcn, old.chunk);
+            debug_assert!(is_owner, "the owner lists its members");
             self.drop_live(store, place, MemberFate::Superseded);
             if planted(Planted::FreeSupersededEarly) {
-                store.free(addr.dev, addr.chunk);
+                store.free(store.layout.device(stripe, column), old.chunk);
             }
         }
     }

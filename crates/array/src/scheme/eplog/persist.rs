@@ -19,7 +19,7 @@ use format::{
 const LOADED_AT_ONCE: usize = 32;
 
 impl Eplog {
-    /// Dirty stripes with their committed versions, oldest first, then live log stripes in log order.
+    /// Dirty stripes with their committed versions, in their order, then live log stripes in log order.
     pub(super) fn save_items(&self, words: &mut Vec<u32>) {
         words.reserve_exact(usize::try_from(self.list_size().words).expect("the list fits memory"));
         for (stripe, columns) in self.dirty.entries() {
