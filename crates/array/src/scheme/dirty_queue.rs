@@ -163,7 +163,8 @@ mod tests {
         queue.push_again(&stripes(&[10, 11]));
         (0..2000).for_each(|_| queue.push(StripeId::new(12)));
         queue.tidy(3, |stripe| stripe.get() != 10);
-        (out.clear(), seen.clear());
+        out.clear();
+        seen.clear();
         queue.take_unseen(9, |_| true, &mut seen, &mut out);
         assert_eq!(out, stripes(&[11, 12]), "none is lost");
     }
