@@ -33,7 +33,7 @@ impl DirtyQueue {
         }
     }
 
-    /// Takes up to `count` stripes that are dirty, oldest first, each once.
+    /// Takes up to `count` stripes that are dirty, in their order, each once.
     pub fn take(&mut self, count: usize, is_dirty: impl Fn(StripeId) -> bool, out: &mut Vec<StripeId>) {
         self.take_those(count, |_, stripe, out| is_dirty(stripe) && !out.contains(&stripe), out);
     }
