@@ -182,8 +182,10 @@ impl Eplog {
         let (stripe, column) = (geometry.stripe_of(lcn), geometry.column_of(lcn));
         let old = store.table.replace_column(stripe, column, version);
         if let Some(place) = self.dirty.update(stripe, column, old, owner) {
-            let is_owner = place == NO_OWNER || self.log.has_newest(place, lcn, old.chunk);
-            debug_assert!(is_owner, "the owner lists its members");
+            debug_assert!(
+                place == NO_OWNER || self.log.has_newest(place, lcn, old.chunk),
+                "the owner lists its members"
+            );
             self.drop_live(store, place, MemberFate::Superseded);
             if planted(Planted::FreeSupersededEarly) {
                 store.free(store.layout.device(stripe, column), old.chunk);
