@@ -211,15 +211,13 @@ impl Health {
     /// Whether a chunk can be read from its device.
     pub fn is_readable(&self, addr: ChunkAddr) -> bool {
         let member = &self.members[addr.dev.index()];
-        match member.state {
-            MemberState::Healthy => true,
-            MemberState::Rebuilding if planted(Planted::TrustReplacement) => true,
-            MemberState::Rebuilding => {
-                let chunk = addr.chunk.get() as usize;
-                member.fresh.get(chunk / 64).is_some_and(|bits| bits >> (chunk % 64) & 1 == 1)
-            }
-            MemberState::Failed | MemberState::Absent => false,
-        }
+        let is_fresh = || {
+            let chunk = addr.chunk.get() as usize;
+            member.fresh.get(chunk / 64).is_some_and(|bits| bits >> (chunk % 64) & 1 == 1)
+        };
+        // What is asked of each read is mostly this.
+        member.state == MemberState::Healthy
+            || member.state == MemberState::Rebuilding && (planted(Planted::TrustReplacement) || is_fresh())
     }
 
     /// A chunk of a rebuilding member now holds what it should.

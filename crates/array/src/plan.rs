@@ -264,6 +264,8 @@ pub struct Plan {
     pub leases: Leases,
     /// Slots that belong to the plan and go back to the pool at its end.
     pub owned: Vec<Slot>,
+    /// The same, needed no more when the computations have been carried out.
+    pub inputs: Vec<Slot>,
     /// Pairs of slots that must be equal after the computations (scrub).
     pub compares: Vec<(Slot, Slot)>,
     /// Stripes held exclusively while the plan runs.
@@ -291,6 +293,7 @@ impl Plan {
         self.columns.clear();
         self.slots.clear();
         self.owned.clear();
+        self.inputs.clear();
         self.compares.clear();
         self.stripes.clear();
         self.log_words.clear();
@@ -309,6 +312,25 @@ impl Plan {
         let slot = self.own_slot(pool);
         self.reads.push(PlanRead::new(store, word, piece, slot));
         slot
+    }
+
+    /// Reads a piece that is only computed with: its slot is given back as soon as that has been done.
+    pub fn read_input(&mut self, store: &Store, pool: &mut Pool, word: Word, piece: &Piece) -> Slot {
+        let slot = pool.alloc().expect("the planner checked that the pool has room for the plan");
+        self.inputs.push(slot);
+        self.reads.push(PlanRead::new(store, word, piece, slot));
+        slot
+    }
+
+    /// Gives back the slots of what was only computed with.
+    pub fn release_inputs(&mut self, pool: &mut Pool) {
+        self.inputs.drain(..).for_each(|slot| pool.free(slot));
+    }
+
+    /// Gives back all slots.
+    pub fn release_slots(&mut self, pool: &mut Pool) {
+        self.release_inputs(pool);
+        self.owned.drain(..).for_each(|slot| pool.free(slot));
     }
 
     /// Whether something is decoded from what a read gives.

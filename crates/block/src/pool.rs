@@ -10,17 +10,18 @@
 //! ([`Pool::exchange`]), without a copy. An engine's is such a pool.
 
 use crate::buffer::Buffer;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
-/// One buffer of a [`Pool`].
+/// One buffer of a [`Pool`]. None takes no more room than one ([`Option`]): its number plus 1 is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
-pub struct Slot(u32);
+pub struct Slot(NonZeroU32);
 
 impl Slot {
     /// For indexing tables by slot, and [`Pool::pieces_mut`]; where its content lies in a region,
     /// [`Pool::offset`] says.
     pub const fn index(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
     }
 }
 
@@ -140,7 +141,7 @@ impl Pool {
         {
             *piece = Buffer::new(self.slot_bytes);
         }
-        Some(Slot(slot))
+        Some(Slot(NonZeroU32::MIN.saturating_add(slot)))
     }
 
     /// Gives a slot back.
@@ -149,7 +150,7 @@ impl Pool {
         let taken = &mut self.taken[slot.index()];
         assert!(*taken, "slot {slot:?} was freed twice");
         *taken = false;
-        self.free.push(slot.0);
+        self.free.push(slot.0.get() - 1);
     }
 
     /// How many slots can still be taken.

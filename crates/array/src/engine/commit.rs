@@ -400,9 +400,7 @@ impl Commits {
         }
         core.board.commit.try_again(&self.candidates);
         self.leave_absent(core);
-        if core.scheme.is_far(&core.store)
-            && let Some(commits) = core.scheme.commits()
-        {
+        if let Some(commits) = core.scheme.commits() {
             commits.foresee_commits(&core.store, &self.candidates);
         }
         let key = core.take_job(JobOwner::Commits);
@@ -572,13 +570,14 @@ impl Activity for Commits {
         if !core.accepts_writes() {
             core.board.commit.left = 0;
         }
-        while core.board.commit.left > 0
+        if core.board.commit.left > 0
             && core.board.commit.units < core.options.units_in_flight
             && core.accepts_writes()
             && core.may_record()
             && !self.is_held_up(core)
-            && self.start_unit(core)
-        {}
+        {
+            self.start_unit(core);
+        }
         self.answer_ended_run(core);
     }
 

@@ -139,22 +139,25 @@ impl Flights {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// A new operation; its place is the tag that the driver knows it by. Fields are copied one by one: what
-    /// was just written in parts is slow to be read as a whole.
+    /// A new operation; its place is the tag that the driver knows it by. Fields are written one by one, where
+    /// they stay: what was just written in parts is slow to be read as a whole.
     #[inline(always)]
     pub(super) fn begin(&mut self, tag: Tag, op: DeviceOp) -> DeviceOp {
-        let DeviceOp { tag: _, dev, kind, stream, class, offset_bytes, length_bytes, slot } = op;
         let (since_ns, since_awake_ns) = (self.now_ns, self.awake_ns);
-        let tagged = |key: Key<Flight>| {
-            let tag = u64::from(key.index());
-            DeviceOp { tag, dev, kind, stream, class, offset_bytes, length_bytes, slot }
-        };
-        let key = self.table.insert_with(|key| {
-            let op = tagged(key);
-            Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true }
-        });
+        let fresh = || Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true };
+        let key = self.table.reuse(fresh);
+        let DeviceOp { tag: _, dev, kind, stream, class, offset_bytes, length_bytes, slot } = op;
+        let flight = &mut self.table[key];
+        (flight.tag.purpose, flight.tag.dev) = (tag.purpose, tag.dev);
+        let known = &mut flight.op;
+        known.tag = u64::from(key.index());
+        (known.dev, known.kind, known.stream, known.class) = (dev, kind, stream, class);
+        (known.offset_bytes, known.length_bytes, known.slot) = (offset_bytes, length_bytes, slot);
+        (flight.since_ns, flight.since_awake_ns) = (since_ns, since_awake_ns);
+        (flight.lacked_room, flight.asked) = (false, true);
         self.members[tag.dev.index()].in_flight += 1;
-        tagged(key)
+        let tag = u64::from(key.index());
+        DeviceOp { tag, dev, kind, stream, class, offset_bytes, length_bytes, slot }
     }
 
     /// An operation ended; what it was for, and whether it lacked room.

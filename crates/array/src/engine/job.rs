@@ -130,9 +130,7 @@ impl Core {
         job.appended.drain(..).for_each(|position| {
             self.jobs.appending.remove(&position);
         });
-        for slot in job.plan.owned.drain(..) {
-            self.pool.free(slot);
-        }
+        job.plan.release_slots(&mut self.pool);
         self.jobs.table.release(key);
     }
 
@@ -264,6 +262,7 @@ impl Core {
             self.jobs.table[key].lost = true;
             return self.end_job(key);
         }
+        self.jobs.table[key].plan.release_inputs(&mut self.pool);
         let has_records = !self.jobs.table[key].plan.records.is_empty();
         match if has_records { self.jobs.journaling } else { Journaling::Nothing } {
             Journaling::WithWrites => {
@@ -446,9 +445,15 @@ impl Core {
         }
     }
 
+    /// Whether it is worth while to ask for what a job needs of what is known before it is looked at: a unit
+    /// of commits needs much at once.
+    fn looks_ahead(&self, key: Key<Job>) -> bool {
+        self.jobs.table[key].owner == JobOwner::Commits || self.scheme.is_far(&self.store)
+    }
+
     /// Asks for what a job's records will need of what is known.
     fn prefetch_for_records(&self, key: Key<Job>) {
-        if self.scheme.is_far(&self.store) {
+        if self.looks_ahead(key) {
             let records = self.jobs.table[key].plan.records.iter();
             records.for_each(|record| self.scheme.prefetch(&self.store, record));
         }
@@ -457,7 +462,7 @@ impl Core {
     /// What a job's records say becomes true, from record number `seq` on.
     fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
         self.prefetch_for_records(key);
-        if self.scheme.is_far(&self.store) {
+        if self.looks_ahead(key) {
             let records = self.jobs.table[key].plan.records.iter();
             records.for_each(|record| self.scheme.foresee(&self.store, record));
         }
@@ -468,10 +473,12 @@ impl Core {
                 let replaces = self.scheme.is_in_use(&self.store, record.stripe());
                 self.stats.replaced_stripes += u64::from(replaces);
             }
+            let discarded = record.discarded();
+            // Looked up anew: a copy would wait for what was just put together.
             self.scheme
-                .apply(&mut self.store, seq, record)
+                .apply(&mut self.store, seq, self.jobs.table[key].plan.records.get(index))
                 .expect("a record fits the state it was planned on");
-            if let Some((first, count)) = record.discarded() {
+            if let Some((first, count)) = discarded {
                 self.note_rewritten(first, count);
             }
             self.note_missed(key, index);

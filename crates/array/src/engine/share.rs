@@ -23,8 +23,8 @@ pub(super) struct Sharing {
     /// What the plan reads, and into which slot.
     slots: StripeMap<Slot>,
     missing: Vec<PlanRead>,
-    /// Where each read of a plan lies, and which it is.
-    order: Vec<(u64, u32)>,
+    /// By device: which chunk of it a read of a plan is, and which read.
+    order: Vec<Vec<u64>>,
     sorted: Vec<PlanRead>,
     word: Codeword,
     /// Pieces to decode from.
@@ -79,11 +79,18 @@ impl Core {
 impl Sharing {
     /// Sorts reads by their addresses: what is moved about is their numbers, and they once.
     fn sort(&mut self, reads: &mut Vec<PlanRead>) {
-        self.order.clear();
-        self.order.extend(reads.iter().map(|read| key_of(read.addr)).zip(0..));
-        self.order.sort_unstable();
+        for (read, number) in reads.iter().zip(0u32..) {
+            let dev = read.addr.dev.index();
+            if dev >= self.order.len() {
+                self.order.resize_with(dev + 1, Vec::new);
+            }
+            self.order[dev].push(u64::from(read.addr.chunk.get()) << 32 | u64::from(number));
+        }
         self.sorted.clear();
-        self.sorted.extend(self.order.iter().map(|&(_, read)| reads[read as usize]));
+        for of_device in &mut self.order {
+            of_device.sort_unstable();
+            self.sorted.extend(of_device.drain(..).map(|key| reads[key as u32 as usize]));
+        }
         std::mem::swap(&mut self.sorted, reads);
     }
 

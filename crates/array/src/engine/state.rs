@@ -131,7 +131,7 @@ impl Core {
         self.store.config.scheme.is_elastic()
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn push_chunk_op(&mut self, tag: Tag, kind: OpKind, stream: Stream, addr: ChunkAddr, slot: Slot) {
         let (offset_bytes, length_bytes) = (self.store.offset_of(addr), self.pool.slot_bytes() as u64);
         let in_class = kind == OpKind::Write && self.has_classes() && !self.store.is_log(addr.dev);

@@ -106,7 +106,7 @@ impl Bench {
         for index in 0..plan.records.len() {
             self.scheme.apply(&mut self.store, Seq::new(1), plan.records.get(index)).expect("fits");
         }
-        plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
+        plan.release_slots(&mut self.pool);
         text
     }
 
@@ -388,7 +388,7 @@ impl Bench {
         plan.leases
             .give_all_back((&mut self.store.spaces, &mut self.store.table), |row| units.row_returned(row));
         self.scheme.step_lost(&plan);
-        plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
+        plan.release_slots(&mut self.pool);
     }
 }
 

@@ -204,7 +204,7 @@ impl Dirty<'_> {
             let old = (!old.chunk.is_none()).then(|| {
                 let addr = ChunkAddr::new(self.devices.get(column), old.chunk);
                 let piece = Piece { index: column, addr, crc: old.crc };
-                plan.read_piece(store, pool, Word::Stripe(self.stripe), &piece)
+                plan.read_input(store, pool, Word::Stripe(self.stripe), &piece)
             });
             let new = self.read_newest(store, pool, column, plan);
             plan.computes.push(Compute::Delta { column, old, new, parities: outputs..outputs + m });
@@ -226,7 +226,7 @@ impl Dirty<'_> {
             }
         };
         let piece = Piece { index, addr: ChunkAddr::new(self.devices.get(column), chunk), crc };
-        Some(plan.read_piece(store, pool, word, &piece))
+        Some(plan.read_input(store, pool, word, &piece))
     }
 }
 

@@ -135,7 +135,7 @@ impl Bench {
             self.scheme.apply(&mut self.store, self.seq, plan.records.get(index)).expect("fits");
         }
         plan.leases.keep();
-        plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
+        plan.release_slots(&mut self.pool);
         // As after a flush: what was freed may be used again.
         for run in std::mem::take(&mut self.store.freed) {
             self.store.release_run(run);

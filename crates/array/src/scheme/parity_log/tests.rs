@@ -99,7 +99,7 @@ impl Bench {
         for index in 0..plan.records.len() {
             self.scheme.apply(&mut self.store, Seq::new(1), plan.records.get(index)).expect("fits");
         }
-        plan.owned.drain(..).for_each(|slot| self.pool.free(slot));
+        plan.release_slots(&mut self.pool);
         text
     }
 
