@@ -264,7 +264,7 @@ pub struct Plan {
     pub leases: Leases,
     /// Slots that belong to the plan and go back to the pool at its end.
     pub owned: Vec<Slot>,
-    /// The same, needed no more when the computations have been carried out.
+    /// The same, but only computed with: they go back as soon as that has been done.
     pub inputs: Vec<Slot>,
     /// Pairs of slots that must be equal after the computations (scrub).
     pub compares: Vec<(Slot, Slot)>,
@@ -314,11 +314,10 @@ impl Plan {
         slot
     }
 
-    /// Reads a piece that is only computed with: its slot is given back as soon as that has been done.
+    /// Reads a piece that is only computed with.
     pub fn read_input(&mut self, store: &Store, pool: &mut Pool, word: Word, piece: &Piece) -> Slot {
-        let slot = pool.alloc().expect("the planner checked that the pool has room for the plan");
-        self.inputs.push(slot);
-        self.reads.push(PlanRead::new(store, word, piece, slot));
+        let slot = self.read_piece(store, pool, word, piece);
+        self.inputs.extend(self.owned.pop());
         slot
     }
 

@@ -224,6 +224,8 @@ planted!(
     LogTailPassedOver,
     /// Dirty stripes that a run for room passes over are looked at no more.
     PassedOverForgotten,
+    /// What a commit only computes with is given back while it is being read.
+    InputsGivenBackEarly,
     /// A page of a checkpoint is written as it is, not as it was when the checkpoint was taken.
     SnapshotMoves,
     /// A full checkpoint writes a page to the slot that counts, not to the other.

@@ -570,6 +570,7 @@ impl Activity for Commits {
         if !core.accepts_writes() {
             core.board.commit.left = 0;
         }
+        // One a turn: where devices answer at once, the next one has the slots that this one gives back.
         if core.board.commit.left > 0
             && core.board.commit.units < core.options.units_in_flight
             && core.accepts_writes()

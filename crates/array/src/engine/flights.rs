@@ -139,8 +139,8 @@ impl Flights {
         self.now_ns = self.now_ns.max(now_ns);
     }
 
-    /// A new operation; its place is the tag that the driver knows it by. Fields are written one by one, where
-    /// they stay: what was just written in parts is slow to be read as a whole.
+    /// A new operation; its place is the tag that the driver knows it by. Fields are written one by one, and
+    /// where they stay: what was just written in parts is slow to be read as a whole.
     #[inline(always)]
     pub(super) fn begin(&mut self, tag: Tag, op: DeviceOp) -> DeviceOp {
         let (since_ns, since_awake_ns) = (self.now_ns, self.awake_ns);

@@ -134,6 +134,11 @@ impl Core {
         self.jobs.table.release(key);
     }
 
+    /// Gives back the slots of what a job only computes with.
+    fn release_inputs(&mut self, key: Key<Job>) {
+        self.jobs.table[key].plan.release_inputs(&mut self.pool);
+    }
+
     /// Starts a planned job.
     pub(super) fn start_job(&mut self, key: Key<Job>) {
         assert!(!self.jobs.table[key].lent, "a plan comes back before its job starts");
@@ -144,6 +149,9 @@ impl Core {
         }
         self.jobs.table[key].ticket = Some(self.reads.tickets.issue());
         self.jobs.table[key].outstanding = count as u32;
+        if planted(Planted::InputsGivenBackEarly) {
+            self.release_inputs(key);
+        }
         for step in 0..count {
             let read = self.jobs.table[key].plan.reads[step];
             if self.health.is_readable(read.addr) {
@@ -262,7 +270,7 @@ impl Core {
             self.jobs.table[key].lost = true;
             return self.end_job(key);
         }
-        self.jobs.table[key].plan.release_inputs(&mut self.pool);
+        self.release_inputs(key);
         let has_records = !self.jobs.table[key].plan.records.is_empty();
         match if has_records { self.jobs.journaling } else { Journaling::Nothing } {
             Journaling::WithWrites => {
@@ -438,9 +446,10 @@ impl Core {
             if !self.jobs.table[key].unwritten {
                 self.apply_records(key, first);
             }
-            let discard = self.jobs.table[key].owner == JobOwner::Zeros;
-            let what = if discard { Freed::Discarded } else { Freed::Chunks };
-            self.quarantine_freed(self.jobs.retired, what);
+            match self.jobs.table[key].owner == JobOwner::Zeros {
+                true => self.quarantine_freed(self.jobs.retired, Freed::Discarded),
+                false => self.quarantine_freed(self.jobs.retired, Freed::Chunks),
+            }
             self.end_job(key);
         }
     }

@@ -157,7 +157,7 @@ impl Core {
     }
 
     /// Quarantines what the records up to `seq` freed.
-    pub fn quarantine_freed(&mut self, seq: Seq, what: fn(ChunkRun) -> Freed) {
+    pub fn quarantine_freed(&mut self, seq: Seq, what: impl Fn(ChunkRun) -> Freed) {
         let ticket = self.reads.tickets.next();
         let mut freed = std::mem::take(&mut self.store.freed);
         if planted(Planted::TrimUnitEarly) {

@@ -89,7 +89,7 @@ impl Sharing {
         self.sorted.clear();
         for of_device in &mut self.order {
             of_device.sort_unstable();
-            self.sorted.extend(of_device.drain(..).map(|key| reads[key as u32 as usize]));
+            self.sorted.extend(of_device.drain(..).map(|key| reads[(key & u64::from(u32::MAX)) as usize]));
         }
         std::mem::swap(&mut self.sorted, reads);
     }

@@ -29,7 +29,7 @@ impl Member {
         Self { lcn_and_fate: fate_bits(MemberFate::Superseded), chunk: ChunkIndex::NONE, crc: 0 };
 
     /// What a record says, and what became of it.
-    #[inline]
+    #[inline(always)]
     pub fn new(LogMember { lcn, chunk, crc }: LogMember, fate: MemberFate) -> Self {
         debug_assert!(lcn.get() < LCN_LIMIT, "{lcn} is none of a record");
         Self { lcn_and_fate: lcn.get() | fate_bits(fate), chunk, crc }

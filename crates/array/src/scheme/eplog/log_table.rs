@@ -187,7 +187,7 @@ impl LogTable {
     }
 
     /// Adds the newest version of a chunk as a member.
-    #[inline]
+    #[inline(always)]
     pub fn push_newest(&mut self, id: u32, member: LogMember) {
         self.push(id, Member::new(member, MemberFate::Newest));
         self.entries[index(id)].live += 1;
@@ -203,7 +203,8 @@ impl LogTable {
         fate != MemberFate::Covered || self.covered.insert(&self.members, place(at))
     }
 
-    #[inline]
+    /// Part of whoever adds one: a member that is handed over in memory would be waited for.
+    #[inline(always)]
     fn push(&mut self, id: u32, member: Member) -> usize {
         let entry = &mut self.entries[index(id)];
         let at = index(id) * self.width_max + usize::from(entry.members);
