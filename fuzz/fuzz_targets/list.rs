@@ -14,7 +14,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         && format::Changes::read(&unpacked).is_ok()
     {
         let mut again = Vec::new();
-        format::pack_list(&unpacked, &mut again);
+        format::ListPacker::default().pack(&unpacked, &mut again);
         assert_eq!(format::unpack_list(&again), Ok(unpacked));
     }
     // The same words as changes of a list: refused, or a list again.

@@ -14,8 +14,8 @@ use crate::store::Store;
 use crate::table::{Extent, Table};
 use block::{DevIndex, META_BYTES, Seq};
 use format::{
-    ArrayConfig, Beside, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, PACKED,
-    PAGE_AREA, PAGE_WORDS, PageKind, PageStamp, PatchHeads, encode_page, pack_list,
+    ArrayConfig, Beside, BodyCrc, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, ListPacker,
+    PACKED, PAGE_AREA, PAGE_WORDS, PageKind, PageStamp, PatchHeads, encode_page,
 };
 use prefetch::with_later;
 
@@ -31,6 +31,7 @@ struct ListWords {
     /// Pieces that it has said, and room for the next.
     pieces: usize,
     piece: Vec<u32>,
+    packer: ListPacker,
     /// Words of these before they were packed.
     said: usize,
 }
@@ -40,7 +41,8 @@ impl ListWords {
     fn new(mut words: Vec<u32>) -> Self {
         words.clear();
         let (rest, piece) = (Vec::new(), Vec::new());
-        Self { words, are_changes: false, open: None, rest, pieces: 0, piece, said: 0 }
+        let packer = ListPacker::default();
+        Self { words, are_changes: false, open: None, rest, pieces: 0, piece, packer, said: 0 }
     }
 
     /// What the next list is to have of the scheme, which from now on builds on it.
@@ -76,7 +78,7 @@ impl ListWords {
         if let Some(most) = self.open {
             return self.make_room(most + self.rest.len());
         }
-        pack_list(&std::mem::take(&mut self.words), &mut self.words);
+        self.packer.pack(&std::mem::take(&mut self.words), &mut self.words);
         self.words.append(&mut self.rest);
     }
 
@@ -95,7 +97,7 @@ impl ListWords {
         self.pieces += 1;
         self.piece.clear();
         let is_open = scheme.say_more(&mut self.piece, items);
-        pack_list(&self.piece, &mut self.words);
+        self.packer.pack(&self.piece, &mut self.words);
         self.said += self.piece.len();
         let is_announced = self.open.is_some_and(|most| self.said.max(self.words.len()) <= most);
         assert!(is_announced, "no more is said than was announced");

@@ -48,9 +48,9 @@ pub use config::{
 pub use error::FormatError;
 pub use frame::{FRAME_RECORD_BYTES, Frame, FrameBuilder, FrameExpect, FrameStamp, decode_frame};
 pub use list::{
-    Change, Changes, ChunkRange, Fates, ItemRef, List, ListItem, Members, MissedPoint, Numbers,
+    Change, Changes, ChunkRange, Fates, ItemRef, List, ListItem, ListPacker, Members, MissedPoint, Numbers,
     OPEN_STRIPE_ITEM_WORDS, Ranges, Versions, decode_list, delta_item_words, fold_list, log_stripe_words,
-    pack_list, push_clean_stripes, push_ended_log_stripes, push_fates, push_log_stripe, push_updated_columns,
+    push_clean_stripes, push_ended_log_stripes, push_fates, push_log_stripe, push_updated_columns,
     unpack_list, updated_columns_words,
 };
 pub use names::{CheckpointKind, CodeKind, Consistency, LayoutKind, MemberFate, MemberState, PageKind, Role};

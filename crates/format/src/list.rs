@@ -19,7 +19,7 @@ pub(crate) use items::{ITEM_KINDS, ITEM_TABLES};
 pub use changes::{
     Change, Changes, Fates, Numbers, fold_list, push_clean_stripes, push_ended_log_stripes, push_fates,
 };
-pub use packed::{pack_list, unpack_list};
+pub use packed::{ListPacker, unpack_list};
 
 const DIRTY_STRIPE: u32 = 1;
 const LOG_STRIPE: u32 = 2;

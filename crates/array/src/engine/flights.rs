@@ -10,7 +10,6 @@
 //! out of service is given up: everything under way on it ends at once, and the driver sees to it that the
 //! late ends of what the device still has do no harm.
 
-use super::Ops;
 use super::{Core, Engine, EngineError, EngineOptions, Event, HoldUp};
 use super::{Purpose, Tag};
 use crate::fault::{FailCause, OpFault};
@@ -200,16 +199,17 @@ impl Flights {
     }
 
     /// Takes the operations that are to be asked again now.
-    fn ask_again(&mut self, out: &mut Vec<DeviceOp>) {
+    fn ask_again(&mut self) -> Vec<DeviceOp> {
         if self.parked.is_empty() || self.now_ns < self.ask_again_ns {
-            return;
+            return Vec::new();
         }
-        for key in std::mem::take(&mut self.parked) {
-            let awake_ns = self.awake_ns;
+        let (parked, awake_ns) = (std::mem::take(&mut self.parked), self.awake_ns);
+        let asked = |key| {
             let flight = self.flight(key);
             (flight.asked, flight.since_awake_ns) = (true, awake_ns);
-            out.push(flight.op);
-        }
+            flight.op
+        };
+        parked.into_iter().map(asked).collect()
     }
 
     /// What waits to be asked again, on one member or all, is given up.
@@ -297,8 +297,9 @@ impl Engine {
             let tag = self.core.end_flight(key);
             self.ended(tag, Err(IoFault::Gone));
         }
-        let Ops { flights, list, .. } = &mut self.core.ops;
-        flights.ask_again(list);
+        for op in self.core.ops.flights.ask_again() {
+            self.core.enlist(op);
+        }
         self.core.look_at_ages();
     }
 }
@@ -334,7 +335,7 @@ impl Core {
             self.ops.flights.flight(key).asked = false;
             return self.ops.flights.lost.push(key);
         }
-        self.ops.list.push(op);
+        self.enlist(op);
     }
 
     /// Whether an operation that found no room is to be asked again. What a frozen array or a member out of

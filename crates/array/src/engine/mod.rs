@@ -498,7 +498,7 @@ impl Engine {
             && core.jobs.retiring.is_empty()
             && core.reads.covers.is_empty()
             && !core.freed.is_discarding()
-            && core.ops.list.is_empty()
+            && core.ops.are_taken()
             && !core.ops.flights.wants_turn()
     }
 

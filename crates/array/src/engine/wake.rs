@@ -117,7 +117,7 @@ impl Engine {
     /// passes.
     pub fn wants_pump(&self) -> bool {
         let core = &self.core;
-        !core.ops.list.is_empty()
+        !core.ops.are_taken()
             || core.ops.flights.wants_turn()
             || EngineMark::of(core, &self.activities) != self.seen
     }

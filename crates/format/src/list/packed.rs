@@ -163,11 +163,25 @@ impl Steps {
     }
 }
 
-/// Appends the packed form of the words of a list, or of changes of it, which is not longer.
-pub fn pack_list(words: &[u32], out: &mut Vec<u32>) {
-    let (mut reader, mut bytes) = (Reader { words }, [0; RUN_BYTES]);
-    while !reader.words.is_empty() {
-        pack_run(&mut reader, &mut bytes, out);
+/// Packs lists, or changes of them, piece by piece, in room that is kept.
+pub struct ListPacker {
+    /// Room for the bytes of a run.
+    bytes: Vec<u8>,
+}
+
+impl Default for ListPacker {
+    fn default() -> Self {
+        Self { bytes: vec![0; RUN_BYTES] }
+    }
+}
+
+impl ListPacker {
+    /// Appends the packed form of the words of a list, or of a piece of one, which is not longer.
+    pub fn pack(&mut self, words: &[u32], out: &mut Vec<u32>) {
+        let mut reader = Reader { words };
+        while !reader.words.is_empty() {
+            pack_run(&mut reader, &mut self.bytes, out);
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::samples::{BLOCK_BYTES, Place, Sample};
 use block::{Random as _, SplitMix};
 use format::{
-    Changes, FormatError, crc32c, decode_list, fold_list, looks_like_member, pack_list, unpack_list,
+    Changes, FormatError, ListPacker, crc32c, decode_list, fold_list, looks_like_member, unpack_list,
 };
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -205,7 +205,7 @@ proptest! {
             return Ok(());
         }
         let mut again = Vec::new();
-        pack_list(&unpacked, &mut again);
+        ListPacker::default().pack(&unpacked, &mut again);
         prop_assert!(again.len() <= unpacked.len());
         prop_assert_eq!(unpack_list(&again), Ok(unpacked));
     }

@@ -6,10 +6,10 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, Beside, BlockExpect, Bond, COUNTER_LIMIT, CheckpointHeader, CheckpointKind,
     CheckpointNumbers, CodeKind, Consistency, ElasticMember, FaultRecord, FrameBuilder, FrameExpect,
-    FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry,
-    MemberFate, MemberState, Moved, PACKED, PAGE_WORDS, PageExpect, PageKind, PageStamp, RecordBuf, Role,
-    SHARDS_MAX, SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, UNIT_ROWS_MAX,
-    decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page, pack_list, unpack_list,
+    FrameStamp, InPlacePiece, LCN_LIMIT, LayoutKind, ListItem, ListPacker, LogMember, LossRecord,
+    MemberEntry, MemberFate, MemberState, Moved, PACKED, PAGE_WORDS, PageExpect, PageKind, PageStamp,
+    RecordBuf, Role, SHARDS_MAX, SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, UNIT_ROWS_MAX,
+    decode_checkpoint_header, decode_frame, decode_list, decode_page, encode_page, unpack_list,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -449,7 +449,7 @@ proptest! {
         let mut words = Vec::new();
         items.iter().for_each(|item| item.encode(&mut words));
         let mut packed = Vec::new();
-        pack_list(&words, &mut packed);
+        ListPacker::default().pack(&words, &mut packed);
         prop_assert!(packed.len() <= words.len());
         prop_assert_eq!(unpack_list(&packed), Ok(words));
     }

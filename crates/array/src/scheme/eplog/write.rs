@@ -268,6 +268,9 @@ impl Scratch {
     fn collect_partial(&mut self, writes: &[ChunkWrite]) {
         let Self { planned, partial, .. } = self;
         partial.clear();
+        if !planned.contains(&true) {
+            return partial.extend_from_slice(writes);
+        }
         partial.extend(writes.iter().zip(planned).filter(|(_, planned)| !**planned).map(|(write, _)| *write));
     }
 

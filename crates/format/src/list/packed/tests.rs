@@ -21,7 +21,7 @@ fn updated(words: &mut Vec<u32>, stripe: u64, columns: usize, updated: &[usize])
 /// The length of the packed form, which gives back what was packed.
 fn packed_words(words: &[u32]) -> usize {
     let mut packed = vec![7];
-    pack_list(words, &mut packed);
+    ListPacker::default().pack(words, &mut packed);
     assert_eq!((packed[0], unpack_list(&packed[1..]).unwrap()), (7, words.to_vec()));
     packed.len() - 1
 }

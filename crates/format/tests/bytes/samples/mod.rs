@@ -7,10 +7,10 @@ use format::record::Zero;
 use format::{
     ArrayConfig, ArrayUuid, BlockExpect, Bond, CheckpointHeader, CheckpointKind, CheckpointNumbers, CodeKind,
     Consistency, ElasticMember, FaultRecord, FormatError, FrameBuilder, FrameExpect, FrameStamp, GroupBits,
-    InPlacePiece, LayoutKind, ListItem, LogMember, LossRecord, MemberEntry, MemberFate, MemberState, Moved,
-    PAGE_AREA, PAGE_WORDS, PageExpect, PageKind, PageStamp, Patch, PatchHeads, RecordBuf, Role, SchemeKind,
-    ScrubRecord, Shard, StripeChunk, Superblock, body_crc, decode_checkpoint_header, decode_frame,
-    decode_packed_patches, decode_page, decode_patches, encode_page, pack_list, push_clean_stripes,
+    InPlacePiece, LayoutKind, ListItem, ListPacker, LogMember, LossRecord, MemberEntry, MemberFate,
+    MemberState, Moved, PAGE_AREA, PAGE_WORDS, PageExpect, PageKind, PageStamp, Patch, PatchHeads, RecordBuf,
+    Role, SchemeKind, ScrubRecord, Shard, StripeChunk, Superblock, body_crc, decode_checkpoint_header,
+    decode_frame, decode_packed_patches, decode_page, decode_patches, encode_page, push_clean_stripes,
     push_ended_log_stripes, push_fates,
 };
 
@@ -530,7 +530,7 @@ fn runs_words() -> Vec<u32> {
 
 fn packed(words: &[u32]) -> Vec<u32> {
     let mut packed = Vec::new();
-    pack_list(words, &mut packed);
+    ListPacker::default().pack(words, &mut packed);
     packed
 }
 
