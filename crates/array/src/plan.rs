@@ -323,6 +323,13 @@ impl Plan {
 
     /// Gives back the slots of what was only computed with.
     pub fn release_inputs(&mut self, pool: &mut Pool) {
+        let is_input = |slot: &Slot| self.inputs.contains(slot);
+        debug_assert!(
+            !self.writes.iter().any(|write| is_input(&write.slot))
+                && !self.held.copies.iter().any(|(from, to)| is_input(from) || is_input(to))
+                && !self.compares.iter().any(|(one, other)| is_input(one) || is_input(other)),
+            "what is needed later is no input"
+        );
         self.inputs.drain(..).for_each(|slot| pool.free(slot));
     }
 

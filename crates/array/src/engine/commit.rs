@@ -387,8 +387,8 @@ impl Commits {
         self.answering = answering;
     }
 
-    /// Plans and starts one unit; `false` if nothing could be started now.
-    fn start_unit(&mut self, core: &mut Core) -> bool {
+    /// Plans and starts one unit, if there is something that can be started now.
+    fn start_unit(&mut self, core: &mut Core) {
         let count = self.unit_size(core);
         self.candidates.clear();
         if let Some(commits) = core.scheme.commits_mut() {
@@ -396,7 +396,7 @@ impl Commits {
         }
         if self.candidates.is_empty() {
             core.board.commit.left = 0;
-            return false;
+            return;
         }
         core.board.commit.try_again(&self.candidates);
         self.leave_absent(core);
@@ -420,13 +420,12 @@ impl Commits {
             if full && core.board.commit.units == 0 {
                 core.board.flush.want_internal();
             }
-            return false;
+            return;
         }
         self.singly = self.singly.saturating_sub(self.candidates.len() as u64);
         core.board.commit.units += 1;
         self.note_committed(core, core.jobs.table[key].plan.stripes.len());
         self.start_job(core, key);
-        true
     }
 
     /// Stripes whose pages are not in memory are taken later, together. If none is there, one waits for its

@@ -146,17 +146,19 @@ impl Flights {
         let fresh = || Flight { tag, op, since_ns, since_awake_ns, lacked_room: false, asked: true };
         let key = self.table.reuse(fresh);
         let DeviceOp { tag: _, dev, kind, stream, class, offset_bytes, length_bytes, slot } = op;
-        let flight = &mut self.table[key];
-        (flight.tag.purpose, flight.tag.dev) = (tag.purpose, tag.dev);
-        let known = &mut flight.op;
+        // All fields by their names: a new one is not to keep what the last operation had there.
+        let Flight { tag: purpose, op: known, since_ns: since, since_awake_ns: awake, lacked_room, asked } =
+            &mut self.table[key];
+        (purpose.purpose, purpose.dev) = (tag.purpose, tag.dev);
         known.tag = u64::from(key.index());
         (known.dev, known.kind, known.stream, known.class) = (dev, kind, stream, class);
         (known.offset_bytes, known.length_bytes, known.slot) = (offset_bytes, length_bytes, slot);
-        (flight.since_ns, flight.since_awake_ns) = (since_ns, since_awake_ns);
-        (flight.lacked_room, flight.asked) = (false, true);
+        (*since, *awake) = (since_ns, since_awake_ns);
+        (*lacked_room, *asked) = (false, true);
         self.members[tag.dev.index()].in_flight += 1;
-        let tag = u64::from(key.index());
-        DeviceOp { tag, dev, kind, stream, class, offset_bytes, length_bytes, slot }
+        let op = DeviceOp { tag: known.tag, dev, kind, stream, class, offset_bytes, length_bytes, slot };
+        debug_assert_eq!(*known, op, "what is asked for again is what was asked for");
+        op
     }
 
     /// An operation ended; what it was for, and whether it lacked room.

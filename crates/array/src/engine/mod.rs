@@ -422,7 +422,7 @@ struct Reads {
 
 /// Operations on devices.
 struct Ops {
-    /// Those that the driver has not taken yet.
+    /// Those that the driver has not taken yet, but for writes into logs, which wait in `order`.
     list: Vec<DeviceOp>,
     flights: flights::Flights,
     order: order::Order,

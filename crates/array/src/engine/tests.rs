@@ -52,7 +52,7 @@ fn core(options: EngineOptions) -> Core {
 
 /// Takes the operations issued so far, all of which end now: what they were for.
 fn end_operations(core: &mut Core) -> Vec<(OpKind, Tag)> {
-    let ops = std::mem::take(&mut core.ops.list);
+    let ops = std::mem::take(core.take_ops().0);
     ops.iter().map(|op| (op.kind, core.ops.flights.end_of(op.tag))).collect()
 }
 
@@ -251,7 +251,7 @@ fn a_frozen_array_writes_no_checkpoint_and_says_so() {
     core.board.frozen = true;
     Checkpointer::default().drive_frozen(&mut core);
     assert_eq!(core.answers.done, [Done { tag: 3, result: Err(EngineError::ArrayFailed) }]);
-    assert!(core.ops.list.is_empty() && !core.board.checkpoint.is_busy());
+    assert!(core.ops.are_taken() && !core.board.checkpoint.is_busy());
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn what_the_last_flush_made_durable_is_named_when_nothing_comes() {
     assert_eq!(Confirmation.deadline(&core), Some(Deadline::Work(150)));
     core.now_ns = 149;
     Confirmation.drive(&mut core);
-    assert!(core.ops.list.is_empty());
+    assert!(core.ops.are_taken());
     core.now_ns = 150;
     Confirmation.drive(&mut core);
     assert_eq!((core.ops.list.len(), core.board.members.confirmed_through), (4, Seq::new(7)));

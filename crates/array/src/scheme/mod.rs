@@ -209,7 +209,7 @@ pub trait Scheme: Send {
     fn apply(&mut self, store: &mut Store, seq: Seq, record: RecordRef<'_>) -> Result<(), Rejected>;
 
     /// Whether what it knows of the chunks fills so much memory that the processor keeps hardly any of it at
-    /// hand: only then the three below are asked.
+    /// hand. Only then [`Scheme::prefetch_writes`] is asked; the two below that for units of commits, too.
     fn is_far(&self, store: &Store) -> bool {
         store.table.is_far()
     }

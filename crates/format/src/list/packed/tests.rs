@@ -35,6 +35,25 @@ fn an_update_of_one_chunk_takes_less_than_four_words_and_takes_sixteen() {
 }
 
 #[test]
+fn what_was_packed_before_leaves_nothing_behind() {
+    let (mut many, mut few) = (Vec::new(), Vec::new());
+    (0..5000).for_each(|stripe| updated(&mut many, stripe * 7, 6, &[stripe as usize % 6]));
+    (0..5000).for_each(|at| copied(&mut many, at * 2, at as u32 * 2, (at, MemberFate::Covered), 2));
+    (0..30).for_each(|at| copied(&mut few, at, at as u32, (at % 3, MemberFate::Newest), 2));
+    let packed = |packer: &mut ListPacker, words: &[u32]| {
+        let mut packed = Vec::new();
+        packer.pack(words, &mut packed);
+        packed
+    };
+    let mut packer = ListPacker::default();
+    let first = packed(&mut packer, &many);
+    for words in [&few, &many, &Vec::new(), &few] {
+        assert_eq!(packed(&mut packer, words), packed(&mut ListPacker::default(), words));
+    }
+    assert_eq!(first, packed(&mut packer, &many));
+}
+
+#[test]
 fn runs_end_where_a_number_does_not_fit_or_another_item_comes() {
     const NEWEST: MemberFate = MemberFate::Newest;
     // Runs of 20 entries each, which are shorter, around what is asked for.
