@@ -33,6 +33,8 @@ planted!(
     SkipChecksum,
     /// Parity commit overwrites the old parity.
     CommitInPlace,
+    /// A parity commit forgets that more than one column was updated.
+    CommitForgetsColumn,
     /// Records that nobody knows to be durable are applied without verification.
     ApplyUnverified,
     /// Frames claim that everything recorded so far is durable.

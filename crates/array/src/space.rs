@@ -58,6 +58,14 @@ fn bits_among(word: u32, first: u32, end: u32) -> u32 {
     below(end) & !below(first)
 }
 
+/// Clears those of the bits that are set; returns them.
+#[inline]
+fn take_bits(word: &mut u32, bits: u32) -> u32 {
+    let set = *word & bits;
+    *word &= !bits;
+    set
+}
+
 /// A bit for each chunk of a device, in memory; set = in use.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ChunkBits {
@@ -172,17 +180,6 @@ impl Space {
         self.free_count -= bits.count_ones();
     }
 
-    /// Clears them.
-    #[inline]
-    fn clear_bits(&mut self, table: &mut Table, word: u32, bits: u32) {
-        match &mut self.bits {
-            Bits::None => {}
-            Bits::Own(words) => words[index(word)] &= !bits,
-            Bits::Table(dev) => *table.space_word_mut(*dev, word) &= !bits,
-        }
-        self.free_count += bits.count_ones();
-    }
-
     /// Free chunks from the frontier on, word by word, once round, as far as they are known; the word that is
     /// not in memory is the error.
     fn next_free(&self, table: &Table, mut take: impl FnMut(u32, u32) -> bool) -> Result<(), u32> {
@@ -292,18 +289,20 @@ impl Space {
         assert!(!first.is_none() && end.get() <= self.chunk_count + 1, "chunks {first:?} to {end:?}");
         for word in first.get() / WORD_CHUNKS..end.get().div_ceil(WORD_CHUNKS) {
             let bits = bits_among(word, first.get(), end.get());
-            match (self.word(table, word), &self.bits) {
-                (Some(used), _) => {
-                    // What a member says may contradict itself where it was not looked at as a whole.
-                    assert!(table.is_paged() || used & bits == bits, "chunks of word {word} released twice");
-                    self.clear_bits(table, word, bits & used);
-                }
-                (None, Bits::Table(dev)) => {
-                    table.clear_later(*dev, word, bits);
-                    self.free_count += bits.count_ones();
-                }
-                (None, Bits::None | Bits::Own(_)) => unreachable!("all of their words are in memory"),
-            }
+            let cleared = match &mut self.bits {
+                Bits::None => bits,
+                Bits::Own(words) => take_bits(&mut words[index(word)], bits),
+                Bits::Table(dev) => match table.space_word_if_there(*dev, word) {
+                    Some(word) => take_bits(word, bits),
+                    None => {
+                        table.clear_later(*dev, word, bits);
+                        bits
+                    }
+                },
+            };
+            // What a member says may contradict itself where it was not looked at as a whole.
+            assert!(cleared == bits || table.is_paged(), "chunks of word {word} released twice");
+            self.free_count += cleared.count_ones();
         }
     }
 
@@ -367,6 +366,16 @@ impl Space {
         };
         (first / WORD_CHUNKS..end.div_ceil(WORD_CHUNKS))
             .all(|word| self.word(table, word).is_some_and(|used| used & bits_among(word, first, end) == 0))
+    }
+
+    /// Whether a chunk that is free has neighbours in its stretch, counted as by [`Space::is_stretch_free`],
+    /// that are in use, as far as its own word of bits says: that is mostly so.
+    #[inline]
+    pub fn has_neighbours(&self, table: &Table, chunk: ChunkIndex, count: u32) -> bool {
+        let (word, _) = bit_of(chunk);
+        let first = chunk.get() / count * count;
+        let stretch = bits_among(word, first, first.saturating_add(count));
+        self.word(table, word).is_none_or(|used| used & stretch != 0)
     }
 
     /// Chunks that can be allocated, those set aside included.

@@ -470,7 +470,6 @@ impl Core {
 
     /// What a job's records say becomes true, from record number `seq` on.
     fn apply_records(&mut self, key: Key<Job>, mut seq: Seq) {
-        self.prefetch_for_records(key);
         if self.looks_ahead(key) {
             let records = self.jobs.table[key].plan.records.iter();
             records.for_each(|record| self.scheme.foresee(&self.store, record));

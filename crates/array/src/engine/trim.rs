@@ -117,10 +117,14 @@ impl Core {
         if chunks == 0 {
             return;
         }
+        let Store { spaces, table, .. } = &self.store;
+        let space = &spaces[dev.index()];
+        if run.count == 1 && space.has_neighbours(table, run.first.chunk, chunks) {
+            return;
+        }
         for stretch in run.first.chunk.get() / chunks..=(run.end().get() - 1) / chunks {
             let emptied = Emptied { dev, stretch };
-            let is_free = self.store.spaces[dev.index()].is_stretch_free(&self.store.table, stretch, chunks);
-            if is_free && self.freed.emptied.len() < EMPTIED_MAX {
+            if space.is_stretch_free(table, stretch, chunks) && self.freed.emptied.len() < EMPTIED_MAX {
                 self.freed.emptied.push(emptied);
             }
         }

@@ -35,6 +35,14 @@ impl ColumnsMut<'_> {
         self.page.changed.set_word(word);
         (self.page.words[word], self.page.words[word + 1]) = (version.chunk.get(), version.crc);
     }
+
+    /// The same; returns the one before.
+    #[inline]
+    pub fn replace(&mut self, column: usize, version: StripeChunk) -> StripeChunk {
+        let before = Columns(&self.page.words[self.word..]).get(column);
+        self.set(column, version);
+        before
+    }
 }
 
 impl Table {

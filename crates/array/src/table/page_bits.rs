@@ -26,10 +26,14 @@ impl PageBits {
 
     #[inline]
     pub fn set(&mut self, page: usize) {
-        let word = page / 64;
-        self.count += usize::from(!self.has(page));
-        self.words[word] |= 1 << (page % 64);
-        self.touched[word / 64] |= 1 << (word % 64);
+        let (word, bit) = (page / 64, 1 << (page % 64));
+        let bits = &mut self.words[word];
+        // Most that change have changed before, and nothing is written then.
+        if *bits & bit == 0 {
+            *bits |= bit;
+            self.count += 1;
+            self.touched[word / 64] |= 1 << (word % 64);
+        }
     }
 
     pub fn clear(&mut self, page: usize) {

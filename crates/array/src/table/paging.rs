@@ -156,6 +156,7 @@ impl Table {
     }
 
     /// Whether a page is in memory, be it of zeros.
+    #[inline]
     pub fn has_frame(&self, page: usize) -> bool {
         self.frames.get(page).is_some()
     }

@@ -145,6 +145,14 @@ impl Table {
         &mut self.group_mut(at)[at.word]
     }
 
+    /// The same; `None` if its page is absent.
+    #[inline]
+    pub fn space_word_if_there(&mut self, dev: DevIndex, word: u32) -> Option<&mut u32> {
+        let at = self.space.at(dev, word);
+        let is_absent = !self.has_frame(at.page) && self.is_paged() && self.is_somewhere(at.page);
+        (!is_absent).then(|| &mut self.group_mut(at)[at.word])
+    }
+
     /// Asks for the memory of a chunk's bit.
     pub fn prefetch_bit(&self, addr: ChunkAddr) {
         if self.space.windows > 0 {

@@ -17,8 +17,8 @@ use crate::space::Demand;
 use crate::store::Store;
 use crate::table::Columns;
 use block::{ChunkAddr, ChunkIndex, Pool, Slot, Stream, StripeId};
-use format::StripeChunk;
 use format::record::Commit;
+use format::{MemberFate, StripeChunk};
 
 /// How the new parity is computed.
 enum Way {
@@ -26,6 +26,17 @@ enum Way {
     Encode,
     /// From the old parity and the old and new versions of the updated columns.
     Delta,
+}
+
+/// Reused between commits.
+#[derive(Default)]
+pub struct Scratch {
+    /// Where the new parity goes, while a commit is planned, and what it replaces, while that is applied.
+    parity: Vec<ChunkIndex>,
+    /// The parity before, while a commit is planned.
+    before: Vec<Piece>,
+    /// Columns that were updated, while a commit is applied.
+    updates: Vec<(usize, Updated)>,
 }
 
 impl Eplog {
@@ -59,16 +70,24 @@ impl Eplog {
             return CommitOutcome::NoSpace;
         }
         let store = &*store;
+        let (columns, devices) = (store.table.columns(stripe), store.layout.devices(stripe));
+        self.commits.before.clear();
+        self.commits.before.extend((0..m).map(|row| {
+            let StripeChunk { chunk, crc } = columns.get(k + row);
+            let addr = ChunkAddr::new(devices.get(k + row), chunk);
+            Piece { index: store.code.width_max() + row, addr, crc }
+        }));
         let dirty = Dirty {
             stripe,
-            columns: store.table.columns(stripe),
+            columns,
             known: self.dirty.columns(stripe).expect("a dirty stripe has columns"),
-            devices: store.layout.devices(stripe),
+            parity: &self.commits.before,
+            devices,
             log: &self.log,
         };
         let way = match self.encode_only.contains(&stripe) {
             true => Way::Encode,
-            false => dirty.cheaper_way(store, health),
+            false => dirty.cheaper_way(health),
         };
         let outputs = match way {
             Way::Encode => dirty.plan_encode(store, pool, plan),
@@ -76,11 +95,10 @@ impl Eplog {
         };
         Commit::begin(&mut plan.records, stripe);
         for column in 0..k {
-            Commit::push_data(&mut plan.records, dirty.columns.get(column).chunk);
+            Commit::push_data(&mut plan.records, columns.get(column).chunk);
         }
-        for (row, &chunk) in self.parity.iter().enumerate() {
+        for (row, (&chunk, before)) in self.commits.parity.iter().zip(&self.commits.before).enumerate() {
             let crc = Commit::push_parity(&mut plan.records, StripeChunk { chunk, crc: 0 });
-            let before = dirty.parity(store, row);
             let crc_at = match way {
                 Way::Delta if !health.is_writable(before.addr.dev) => {
                     CrcAt::Change { at: crc, old: before.crc }
@@ -93,18 +111,51 @@ impl Eplog {
         CommitOutcome::Planned
     }
 
-    /// Puts one chunk per parity row into `self.parity`; `false` if there is no room for all of them: then
+    /// The parity of a stripe covers the newest versions of its columns, which stay as they are: only what
+    /// was updated has another part in it.
+    pub(super) fn apply_commit(&mut self, store: &mut Store, record: Commit<'_>) {
+        let (stripe, geometry) = (record.stripe(), store.config.geometry);
+        let mut scratch = std::mem::take(&mut self.commits);
+        let Scratch { parity: replaced, updates, .. } = &mut scratch;
+        updates.clear();
+        replaced.clear();
+        let known = self.dirty.columns(stripe).unwrap_or_default().iter().copied().enumerate();
+        updates.extend(known.filter(|(_, updated)| updated.committed != SAME));
+        if planted(Planted::CommitForgetsColumn) {
+            updates.truncate(1);
+        }
+        self.note_clean(stripe);
+        let mut columns = store.table.columns_mut(stripe);
+        let parity = (geometry.data_count()..).zip(record.parity().iter());
+        replaced.extend(parity.map(|(column, version)| columns.replace(column, version).chunk));
+        // What a log stripe still owns is freed when that is released; look before releasing any.
+        for &(column, Updated { committed, .. }) in &*updates {
+            let addr = ChunkAddr::new(store.layout.device(stripe, column), committed.chunk);
+            self.free_unless_owned(store, addr, geometry.lcn_at(stripe, column));
+        }
+        for &(_, Updated { owner, .. }) in &*updates {
+            self.drop_live(store, owner, MemberFate::Covered);
+        }
+        for (row, (&old, new)) in replaced.iter().zip(record.parity().iter()).enumerate() {
+            if !(planted(Planted::CommitInPlace) && old == new.chunk) {
+                store.free(store.layout.device(stripe, geometry.data_count() + row), old);
+            }
+        }
+        self.commits = scratch;
+    }
+
+    /// Puts one chunk per parity row into the scratch; `false` if there is no room for all of them: then
     /// none is taken.
     fn alloc_parity(&mut self, store: &mut Store, stripe: StripeId, plan: &mut Plan) -> bool {
         let geometry = store.config.geometry;
         let (k, m) = (geometry.data_count(), geometry.parity_count());
         let before = plan.leases.mark();
-        self.parity.clear();
+        self.commits.parity.clear();
         for row in 0..m {
             if planted(Planted::CommitInPlace) {
                 let old = store.table.parity(stripe, row).chunk;
                 if !old.is_none() {
-                    self.parity.push(old);
+                    self.commits.parity.push(old);
                     continue;
                 }
             }
@@ -115,7 +166,7 @@ impl Eplog {
                 });
                 return false;
             };
-            self.parity.push(plan.leases.hold(dev, lease));
+            self.commits.parity.push(plan.leases.hold(dev, lease));
         }
         true
     }
@@ -128,6 +179,8 @@ struct Dirty<'a> {
     columns: Columns<'a>,
     /// What is known of the data columns.
     known: &'a [Updated],
+    /// The parity, as it is committed.
+    parity: &'a [Piece],
     devices: Devices<'a>,
     log: &'a LogTable,
 }
@@ -138,18 +191,14 @@ impl Dirty<'_> {
         Some(self.known[column]).filter(|updated| updated.committed != SAME)
     }
 
-    /// The parity, as it is committed.
-    fn parity(&self, store: &Store, row: usize) -> Piece {
-        let column = self.known.len() + row;
-        let (dev, StripeChunk { chunk, crc }) = (self.devices.get(column), self.columns.get(column));
-        Piece { index: store.code.width_max() + row, addr: ChunkAddr::new(dev, chunk), crc }
-    }
-
     /// The way that reads less. The newest versions of updated columns are read in either.
-    fn cheaper_way(&self, store: &Store, health: &Health) -> Way {
-        if self.parity(store, 0).addr.chunk.is_none() {
+    fn cheaper_way(&self, health: &Health) -> Way {
+        if self.parity[0].addr.chunk.is_none() {
             return Way::Encode;
         }
+        // Nobody need be asked chunk by chunk where nothing is missing.
+        let is_whole = health.missing_count() == 0;
+        let is_readable = |addr| is_whole || health.is_readable(addr);
         let (mut encode, mut delta, mut data_count) = (Needed::default(), Needed::default(), 0);
         for column in 0..self.known.len() {
             let (version, way) = match self.updated(column) {
@@ -158,13 +207,12 @@ impl Dirty<'_> {
             };
             if !version.chunk.is_none() {
                 data_count += 1;
-                way.count(health, ChunkAddr::new(self.devices.get(column), version.chunk));
+                way.count(is_readable(ChunkAddr::new(self.devices.get(column), version.chunk)));
             }
         }
-        for row in 0..store.config.geometry.parity_count() {
-            let addr = self.parity(store, row).addr;
+        for &Piece { addr, .. } in self.parity {
             if health.is_writable(addr.dev) {
-                delta.count(health, addr);
+                delta.count(is_readable(addr));
             }
         }
         if delta.reads(data_count) < encode.reads(data_count) { Way::Delta } else { Way::Encode }
@@ -186,12 +234,10 @@ impl Dirty<'_> {
     /// parities are. Of a parity whose device is out of service only the change is computed: nothing is
     /// written there, and its new checksum follows from the old one.
     fn plan_delta(&self, store: &Store, health: &Health, pool: &mut Pool, plan: &mut Plan) -> usize {
-        let m = store.config.geometry.parity_count();
         let outputs = plan.slots.len();
-        for row in 0..m {
-            let piece = self.parity(store, row);
+        for piece in self.parity {
             let slot = if health.is_writable(piece.addr.dev) {
-                plan.read_piece(store, pool, Word::Stripe(self.stripe), &piece)
+                plan.read_piece(store, pool, Word::Stripe(self.stripe), piece)
             } else {
                 let slot = plan.own_slot(pool);
                 plan.computes.push(Compute::Clear(slot));
@@ -207,7 +253,8 @@ impl Dirty<'_> {
                 plan.read_input(store, pool, Word::Stripe(self.stripe), &piece)
             });
             let new = self.read_newest(store, pool, column, plan);
-            plan.computes.push(Compute::Delta { column, old, new, parities: outputs..outputs + m });
+            let parities = outputs..outputs + self.parity.len();
+            plan.computes.push(Compute::Delta { column, old, new, parities });
         }
         outputs
     }
@@ -238,8 +285,8 @@ struct Needed {
 }
 
 impl Needed {
-    fn count(&mut self, health: &Health, addr: ChunkAddr) {
-        let count = if health.is_readable(addr) { &mut self.readable } else { &mut self.missing };
+    fn count(&mut self, is_readable: bool) {
+        let count = if is_readable { &mut self.readable } else { &mut self.missing };
         *count += 1;
     }
 

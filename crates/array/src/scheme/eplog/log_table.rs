@@ -363,6 +363,10 @@ impl LogTable {
             if listing.early.peek().is_some_and(is_due)
                 && let Some(Reverse((_, start, end))) = listing.early.pop()
             {
+                if let Some(&Reverse((_, next, end))) = listing.early.peek() {
+                    prefetch(&listing.words[index(next)]);
+                    prefetch(&listing.words[index(end) - 1]);
+                }
                 words.extend_from_slice(&listing.words[index(start)..index(end)]);
                 continue;
             }

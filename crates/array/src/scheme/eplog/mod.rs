@@ -66,8 +66,7 @@ pub struct Eplog {
     before: Vec<(ChunkIndex, Option<Updated>)>,
     /// What replaces them.
     versions: Vec<StripeChunk>,
-    /// Where the new parity goes, while a commit is planned.
-    parity: Vec<ChunkIndex>,
+    commits: commit::Scratch,
     /// Dirty stripes of which an old version or the old parity is lost: their parity is computed anew.
     encode_only: HashSet<StripeId>,
 }
@@ -164,7 +163,7 @@ impl Eplog {
             hot: HotStripes::new(),
             before: Vec::new(),
             versions: Vec::new(),
-            parity: Vec::new(),
+            commits: commit::Scratch::default(),
             encode_only: HashSet::new(),
         }
     }
@@ -219,10 +218,9 @@ impl Eplog {
         self.log.release(id);
     }
 
-    /// The stripe's parity now covers its data: what a commit and a full stripe have in common. The versions
-    /// of all columns, data and parity, are in `self.versions`. Nothing is asked of the state before: columns
-    /// and parity may be there or not, and updates that were not committed are dropped with the log stripes
-    /// that nothing else needs.
+    /// All columns of the stripe, data and parity, are new; their versions are in `self.versions`. Nothing is
+    /// asked of the state before: columns and parity may be there or not, and updates that were not committed
+    /// are dropped with the log stripes that nothing else needs.
     fn replace_stripe(&mut self, store: &mut Store, stripe: StripeId) {
         let geometry = store.config.geometry;
         let (k, n) = (geometry.data_count(), geometry.device_count());
@@ -235,10 +233,7 @@ impl Eplog {
             let updated = known.get(column).copied().filter(|updated| updated.committed != SAME);
             (columns.get(column).chunk, updated)
         }));
-        self.dirty.clean(stripe);
-        if !self.encode_only.is_empty() {
-            self.encode_only.remove(&stripe);
-        }
+        self.note_clean(stripe);
         let mut columns = store.table.columns_mut(stripe);
         versions.iter().enumerate().for_each(|(column, &version)| columns.set(column, version));
         // What a log stripe still owns is freed when that is released; look before releasing any.
@@ -264,6 +259,14 @@ impl Eplog {
             }
         }
         (self.before, self.versions) = (before, versions);
+    }
+
+    /// The stripe's parity covers its data.
+    fn note_clean(&mut self, stripe: StripeId) {
+        self.dirty.clean(stripe);
+        if !self.encode_only.is_empty() {
+            self.encode_only.remove(&stripe);
+        }
     }
 
     /// No parity covers a version any more.
@@ -464,12 +467,7 @@ impl Scheme for Eplog {
                 self.versions.extend(record.chunks().iter());
                 self.replace_stripe(store, record.stripe());
             }
-            RecordRef::Commit(record) => {
-                let columns = store.table.columns(record.stripe());
-                let data = (0..store.config.geometry.data_count()).map(|column| columns.get(column));
-                self.versions.extend(data.chain(record.parity().iter()));
-                self.replace_stripe(store, record.stripe());
-            }
+            RecordRef::Commit(record) => self.apply_commit(store, record),
             RecordRef::Zero(record) => self.apply_zero(store, record.first(), record.count()),
             _ => return Err(Rejected),
         }
