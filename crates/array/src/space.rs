@@ -369,7 +369,8 @@ impl Space {
     }
 
     /// Whether a chunk that is free has neighbours in its stretch, counted as by [`Space::is_stretch_free`],
-    /// that are in use, as far as its own word of bits says: that is mostly so.
+    /// that are in use, as far as its own word of bits says: that is mostly so. What is not known counts as
+    /// in use.
     #[inline]
     pub fn has_neighbours(&self, table: &Table, chunk: ChunkIndex, count: u32) -> bool {
         let (word, _) = bit_of(chunk);

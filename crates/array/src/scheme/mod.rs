@@ -219,8 +219,7 @@ pub trait Scheme: Send {
     fn prefetch_writes(&self, _store: &Store, _lcns: &mut dyn Iterator<Item = Lcn>) {}
 
     /// A record is soon to be applied, and others with it: asks for what this will need of what is known.
-    /// Before it is written, so that this comes meanwhile, and again before it is applied, as that may take
-    /// long.
+    /// Before it is written, so that this comes meanwhile.
     fn prefetch(&self, _store: &Store, _record: RecordRef<'_>) {}
 
     /// The same just before it is applied, for what is found only by what else is known.

@@ -85,6 +85,14 @@ fn a_stretch_is_free_when_all_of_its_chunks_are() {
             assert_eq!(free(&space, &table), expected, "stretches of {count}");
             assert!(space.claim(&mut table, ChunkIndex::new(140)));
             assert!(!space.is_stretch_free(&table, 140 / count, count));
+            // Whoever has no neighbours in its word may have some in another.
+            let may_be_free = |chunk: u32| !space.has_neighbours(&table, ChunkIndex::new(chunk), count);
+            for chunk in (1..=300).filter(|&chunk| chunk != 140) {
+                let is_free = space.is_stretch_free(&table, chunk / count, count);
+                assert!(may_be_free(chunk) || !is_free, "chunk {chunk}, stretches of {count}");
+            }
+            let in_word = |chunk: u32| chunk / 32 == 140 / 32 && chunk / count == 140 / count;
+            assert!((1..=300).filter(|&chunk| in_word(chunk)).all(|chunk| !may_be_free(chunk)));
             assert_eq!(free(&space, &table), expected - 1, "stretches of {count}");
         }
     }

@@ -149,7 +149,7 @@ impl Table {
     #[inline]
     pub fn space_word_if_there(&mut self, dev: DevIndex, word: u32) -> Option<&mut u32> {
         let at = self.space.at(dev, word);
-        let is_absent = !self.has_frame(at.page) && self.is_paged() && self.is_somewhere(at.page);
+        let is_absent = self.is_paged() && self.is_absent(at.page);
         (!is_absent).then(|| &mut self.group_mut(at)[at.word])
     }
 

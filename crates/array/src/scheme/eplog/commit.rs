@@ -17,8 +17,8 @@ use crate::space::Demand;
 use crate::store::Store;
 use crate::table::Columns;
 use block::{ChunkAddr, ChunkIndex, Pool, Slot, Stream, StripeId};
+use format::StripeChunk;
 use format::record::Commit;
-use format::{MemberFate, StripeChunk};
 
 /// How the new parity is computed.
 enum Way {
@@ -31,12 +31,10 @@ enum Way {
 /// Reused between commits.
 #[derive(Default)]
 pub struct Scratch {
-    /// Where the new parity goes, while a commit is planned, and what it replaces, while that is applied.
+    /// Where the new parity goes.
     parity: Vec<ChunkIndex>,
-    /// The parity before, while a commit is planned.
+    /// The parity before.
     before: Vec<Piece>,
-    /// Columns that were updated, while a commit is applied.
-    updates: Vec<(usize, Updated)>,
 }
 
 impl Eplog {
@@ -109,39 +107,6 @@ impl Eplog {
             plan.writes.push(PlanWrite { addr, slot, stream: Stream::Parity, crc_at });
         }
         CommitOutcome::Planned
-    }
-
-    /// The parity of a stripe covers the newest versions of its columns, which stay as they are: only what
-    /// was updated has another part in it.
-    pub(super) fn apply_commit(&mut self, store: &mut Store, record: Commit<'_>) {
-        let (stripe, geometry) = (record.stripe(), store.config.geometry);
-        let mut scratch = std::mem::take(&mut self.commits);
-        let Scratch { parity: replaced, updates, .. } = &mut scratch;
-        updates.clear();
-        replaced.clear();
-        let known = self.dirty.columns(stripe).unwrap_or_default().iter().copied().enumerate();
-        updates.extend(known.filter(|(_, updated)| updated.committed != SAME));
-        if planted(Planted::CommitForgetsColumn) {
-            updates.truncate(1);
-        }
-        self.note_clean(stripe);
-        let mut columns = store.table.columns_mut(stripe);
-        let parity = (geometry.data_count()..).zip(record.parity().iter());
-        replaced.extend(parity.map(|(column, version)| columns.replace(column, version).chunk));
-        // What a log stripe still owns is freed when that is released; look before releasing any.
-        for &(column, Updated { committed, .. }) in &*updates {
-            let addr = ChunkAddr::new(store.layout.device(stripe, column), committed.chunk);
-            self.free_unless_owned(store, addr, geometry.lcn_at(stripe, column));
-        }
-        for &(_, Updated { owner, .. }) in &*updates {
-            self.drop_live(store, owner, MemberFate::Covered);
-        }
-        for (row, (&old, new)) in replaced.iter().zip(record.parity().iter()).enumerate() {
-            if !(planted(Planted::CommitInPlace) && old == new.chunk) {
-                store.free(store.layout.device(stripe, geometry.data_count() + row), old);
-            }
-        }
-        self.commits = scratch;
     }
 
     /// Puts one chunk per parity row into the scratch; `false` if there is no room for all of them: then

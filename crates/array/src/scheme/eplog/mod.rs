@@ -18,6 +18,7 @@ mod list_room;
 mod listed;
 mod log_member;
 mod log_table;
+mod parting;
 mod persist;
 mod places;
 mod write;
@@ -42,6 +43,7 @@ use format::{
 use hot::HotStripes;
 use list_room::{ListRoom, ListSize};
 use log_table::LogTable;
+use parting::Parting;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -62,10 +64,9 @@ pub struct Eplog {
     rewrites: Rewrites,
     /// Stripes replaced as a whole a short while ago.
     hot: HotStripes,
-    /// Newest version of each column and what is known of it, while a stripe is replaced.
-    before: Vec<(ChunkIndex, Option<Updated>)>,
-    /// What replaces them.
+    /// The versions of all columns, data and parity, of a stripe that is replaced.
     versions: Vec<StripeChunk>,
+    parting: Parting,
     commits: commit::Scratch,
     /// Dirty stripes of which an old version or the old parity is lost: their parity is computed anew.
     encode_only: HashSet<StripeId>,
@@ -161,8 +162,8 @@ impl Eplog {
             scratch: write::Scratch::default(),
             rewrites: Rewrites::default(),
             hot: HotStripes::new(),
-            before: Vec::new(),
             versions: Vec::new(),
+            parting: Parting::default(),
             commits: commit::Scratch::default(),
             encode_only: HashSet::new(),
         }
@@ -216,65 +217,6 @@ impl Eplog {
             }
         }
         self.log.release(id);
-    }
-
-    /// All columns of the stripe, data and parity, are new; their versions are in `self.versions`. Nothing is
-    /// asked of the state before: columns and parity may be there or not, and updates that were not committed
-    /// are dropped with the log stripes that nothing else needs.
-    fn replace_stripe(&mut self, store: &mut Store, stripe: StripeId) {
-        let geometry = store.config.geometry;
-        let (k, n) = (geometry.data_count(), geometry.device_count());
-        let (mut before, versions) = (std::mem::take(&mut self.before), std::mem::take(&mut self.versions));
-        assert_eq!(versions.len(), n, "each column has a version");
-        before.clear();
-        let columns = store.table.columns(stripe);
-        let known = self.dirty.columns(stripe).unwrap_or_default();
-        before.extend((0..n).map(|column| {
-            let updated = known.get(column).copied().filter(|updated| updated.committed != SAME);
-            (columns.get(column).chunk, updated)
-        }));
-        self.note_clean(stripe);
-        let mut columns = store.table.columns_mut(stripe);
-        versions.iter().enumerate().for_each(|(column, &version)| columns.set(column, version));
-        // What a log stripe still owns is freed when that is released; look before releasing any.
-        for (column, (version, &(current, updated))) in versions[..k].iter().zip(&before).enumerate() {
-            let freed = match updated {
-                Some(Updated { committed, .. }) => committed.chunk,
-                None if current != version.chunk => current,
-                None => continue,
-            };
-            let addr = ChunkAddr::new(store.layout.device(stripe, column), freed);
-            self.free_unless_owned(store, addr, geometry.lcn_at(stripe, column));
-        }
-        for (column, &(current, updated)) in before[..k].iter().enumerate() {
-            if let Some(Updated { owner, .. }) = updated {
-                let covered = versions[column].chunk == current;
-                let fate = if covered { MemberFate::Covered } else { MemberFate::Superseded };
-                self.drop_live(store, owner, fate);
-            }
-        }
-        for (column, (version, &(old, _))) in versions.iter().zip(&before).enumerate().skip(k) {
-            if !(planted(Planted::CommitInPlace) && old == version.chunk) {
-                store.free(store.layout.device(stripe, column), old);
-            }
-        }
-        (self.before, self.versions) = (before, versions);
-    }
-
-    /// The stripe's parity covers its data.
-    fn note_clean(&mut self, stripe: StripeId) {
-        self.dirty.clean(stripe);
-        if !self.encode_only.is_empty() {
-            self.encode_only.remove(&stripe);
-        }
-    }
-
-    /// No parity covers a version any more.
-    fn free_unless_owned(&mut self, store: &mut Store, addr: ChunkAddr, lcn: Lcn) {
-        let early = planted(Planted::FreeSupersededEarly);
-        if !addr.chunk.is_none() && (!self.log.uncover(lcn, addr.chunk) || early) {
-            store.free(addr.dev, addr.chunk);
-        }
     }
 
     fn apply_log_stripe(&mut self, store: &mut Store, seq: Seq, record: LogStripe<'_>) {
