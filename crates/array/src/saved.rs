@@ -4,11 +4,11 @@ use crate::hash::PageMap;
 use crate::planted::{Planted, planted};
 use crate::restart::AssembleError;
 use crate::table::Table;
-use block::{DevIndex, DeviceSet, META_BYTES, ReadNow};
+use block::{DevIndex, DeviceSet, META_BYTES, Pool, ReadNow};
 use format::{ArrayConfig, ArrayUuid, PAGE_AREA, PageExpect, decode_page};
 
-/// Pages read at once.
-const BATCH_PAGES: usize = 4096;
+/// Pages read at once, while those before are taken.
+const BATCH_PAGES: usize = 1024;
 
 /// Whoever gets the words of a page; `false` if they have not the shape that they must have.
 type Take<'a> = dyn FnMut(&mut Table, usize, &[u32]) -> bool + 'a;
@@ -26,19 +26,35 @@ pub struct SavedPages {
 /// Where one copy of each of some pages is, in order, and which pages these are.
 type Places = Vec<((DevIndex, u32), usize)>;
 
+/// One copy of each of some pages.
+struct Copies {
+    places: Places,
+    blocks: Pool,
+    /// Which of them are in `blocks`, each at its own place.
+    there: Vec<usize>,
+}
+
+impl Copies {
+    fn new(places: Places, room: Option<Pool>) -> Self {
+        let has_room = |room: &Pool| room.slot_count() >= places.len();
+        let blocks = room.filter(has_room).unwrap_or_else(|| Pool::new(META_BYTES, places.len()));
+        Self { places, blocks, there: Vec::new() }
+    }
+}
+
 /// First copies of pages as they were read, bad ones, too.
 #[derive(Default)]
 struct PagesAhead {
-    bytes: Vec<u8>,
-    /// Where in `bytes` a page is.
+    blocks: Option<Pool>,
+    /// Where in the region of `blocks` a page is.
     at: PageMap<usize>,
 }
 
 impl PagesAhead {
     /// Gives what was read of a page; `false` if nothing was.
     fn give(&self, page: usize, into: &mut [u8]) -> bool {
-        let Some(&at) = self.at.get(&page) else { return false };
-        into.copy_from_slice(&self.bytes[at..at + META_BYTES]);
+        let (Some(&at), Some(blocks)) = (self.at.get(&page), &self.blocks) else { return false };
+        into.copy_from_slice(&blocks.region()[at..at + META_BYTES]);
         true
     }
 }
@@ -61,29 +77,22 @@ impl SavedPages {
         take: &mut Take<'_>,
     ) -> Result<(), AssembleError> {
         let pages: Vec<usize> = pages.collect();
-        for batch in pages.chunks(BATCH_PAGES) {
-            let is_written = |&page: &usize| table.slots().state(page).is_written();
-            let (mut left, unwritten): (Vec<usize>, Vec<usize>) = batch.iter().copied().partition(is_written);
-            for page in unwritten {
-                if table.is_somewhere(page) && !take(table, page, &table.unwritten(page)) {
-                    return Err(AssembleError::PageLost { page });
-                }
+        let mut batches = pages.chunks(BATCH_PAGES);
+        let (mut before, mut room): (Option<Copies>, _) = (None, None);
+        loop {
+            let next = batches.next().map(|batch| self.first_copies(table, batch, room.take(), take));
+            let (mut next, mut left) = (next.transpose()?, Vec::new());
+            let mut meanwhile = || {
+                left = before.as_ref().map_or_else(Vec::new, |before| self.take_copies(table, before, take));
+            };
+            match &mut next {
+                Some(next) => self.read_copies(devices, next, true, &mut meanwhile),
+                None => meanwhile(),
             }
-            for copy in 0..table.slots().area().copies() {
-                if !left.is_empty() {
-                    left = self.read_copies(devices, table, &left, copy, take);
-                    if planted(Planted::AheadIsAll)
-                        && left.iter().any(|page| self.ahead.at.contains_key(page))
-                    {
-                        break;
-                    }
-                }
-            }
-            if let Some(&page) = left.first() {
-                return Err(AssembleError::PageLost { page });
-            }
+            self.take_others(devices, table, left, take)?;
+            let Some(next) = next else { return Ok(()) };
+            room = before.replace(next).map(|before| before.blocks);
         }
-        Ok(())
     }
 
     /// Where the first copies are of `pages`, all of which were written.
@@ -93,12 +102,12 @@ impl SavedPages {
 
     /// Reads the first copies of pages, for whoever will ask for these, and does `work` beside that.
     pub fn read_ahead(&mut self, devices: &mut dyn DeviceSet, places: &Places, work: &mut dyn FnMut()) {
-        let mut bytes = vec![0u8; places.len() * META_BYTES];
-        let mut reads = self.reads(places, &mut bytes);
+        let mut blocks = Pool::new(META_BYTES, places.len());
+        let mut reads = self.reads(places, blocks.region_mut());
         devices.read_all_beside(&mut reads, work);
         let there = reads.iter().filter(|read| read.result.is_ok());
         let at = there.map(|read| (places[read.tag].1, read.tag * META_BYTES)).collect();
-        self.ahead = PagesAhead { bytes, at };
+        self.ahead = PagesAhead { blocks: Some(blocks), at };
     }
 
     /// What was read ahead is of no use any more: pages may be written.
@@ -154,31 +163,76 @@ impl SavedPages {
         }
     }
 
-    /// Takes one copy of each of these pages; returns those of which it is not whole.
-    fn read_copies(
+    /// What is to be read first of these pages, to `room` if that is large enough; takes those that were never
+    /// written.
+    fn first_copies(
+        &self,
+        table: &mut Table,
+        pages: &[usize],
+        room: Option<Pool>,
+        take: &mut Take<'_>,
+    ) -> Result<Copies, AssembleError> {
+        let is_written = |&page: &usize| table.slots().state(page).is_written();
+        let (written, unwritten): (Vec<usize>, Vec<usize>) = pages.iter().copied().partition(is_written);
+        for page in unwritten {
+            if table.is_somewhere(page) && !take(table, page, &table.unwritten(page)) {
+                return Err(AssembleError::PageLost { page });
+            }
+        }
+        Ok(Copies::new(places(table, &written, 0), room))
+    }
+
+    /// Takes these pages from other copies than their first ones.
+    fn take_others(
         &self,
         devices: &mut dyn DeviceSet,
         table: &mut Table,
-        pages: &[usize],
-        copy: usize,
+        mut left: Vec<usize>,
         take: &mut Take<'_>,
-    ) -> Vec<usize> {
-        let places = places(table, pages, copy);
-        let mut bytes = vec![0u8; places.len() * META_BYTES];
-        let (mut known, mut reads) = (Vec::new(), Vec::new());
-        for read in self.reads(&places, &mut bytes) {
-            let is_known = copy == 0 && self.ahead.give(places[read.tag].1, read.into);
-            if is_known { known.push(read) } else { reads.push(read) }
+    ) -> Result<(), AssembleError> {
+        for copy in 1..table.slots().area().copies() {
+            let is_ahead = |page| self.ahead.at.contains_key(page);
+            if left.is_empty() || (planted(Planted::AheadIsAll) && left.iter().any(is_ahead)) {
+                break;
+            }
+            let mut copies = Copies::new(places(table, &left, copy), None);
+            self.read_copies(devices, &mut copies, false, &mut || ());
+            left = self.take_copies(table, &copies, take);
         }
-        devices.read_all_now(&mut reads);
+        left.first().map_or(Ok(()), |&page| Err(AssembleError::PageLost { page }))
+    }
+
+    /// Reads copies, but for first ones that were read ahead, and does `work` beside that.
+    fn read_copies(
+        &self,
+        devices: &mut dyn DeviceSet,
+        copies: &mut Copies,
+        are_first: bool,
+        work: &mut dyn FnMut(),
+    ) {
+        let Copies { places, blocks, there } = copies;
+        let mut reads = self.reads(places, blocks.region_mut());
+        reads.retain_mut(|read| {
+            let is_known = are_first && self.ahead.give(places[read.tag].1, read.into);
+            there.extend(is_known.then_some(read.tag));
+            !is_known
+        });
+        devices.read_all_beside(&mut reads, work);
+        there.extend(reads.iter().filter(|read| read.result.is_ok()).map(|read| read.tag));
+    }
+
+    /// Takes pages as they were read; returns those whose copy is not whole.
+    fn take_copies(&self, table: &mut Table, copies: &Copies, take: &mut Take<'_>) -> Vec<usize> {
+        let Copies { places, blocks, there } = copies;
         let mut is_taken = vec![false; places.len()];
-        for read in known.iter().chain(&reads).filter(|read| read.result.is_ok()) {
-            let ((dev, block), page) = places[read.tag];
+        for &tag in there {
+            let ((dev, block), page) = places[tag];
+            let bytes = &blocks.region()[tag * META_BYTES..][..META_BYTES];
             let expect = PageExpect { array: self.array, dev, area: PAGE_AREA, block, number: None };
-            let Ok(mut found) = decode_page(read.into, &expect) else { continue };
+            let Ok(mut found) = decode_page(bytes, &expect) else { continue };
             let is_it = table.slots().is_page(page, &found) && found.number <= self.number;
             table.add_waiting(page, &mut found.words);
-            is_taken[read.tag] = is_it && take(table, page, &found.words);
+            is_taken[tag] = is_it && take(table, page, &found.words);
         }
         let left = places.iter().zip(&is_taken).filter(|(_, is_taken)| !**is_taken);
         left.map(|(&(_, page), _)| page).collect()

@@ -10,7 +10,7 @@
 
 use block::{DevIndex, Geometry};
 use format::{PAGE_WORDS, Page, PageKind};
-use prefetch::large_room;
+use prefetch::{bring_in, prefetch};
 
 /// Pages that a directory page speaks of.
 pub const DIRECTORY_PAGES: usize = PAGE_WORDS * 4;
@@ -71,7 +71,8 @@ fn stamp(number: u64) -> u8 {
 
 /// Which slot of each page counts.
 pub struct Slots {
-    states: Vec<SlotState>,
+    /// As numbers: of what was never written no memory is touched, and a large array has tens of MiB.
+    states: Vec<u8>,
     table_pages: usize,
     area: PageArea,
 }
@@ -81,10 +82,7 @@ impl Slots {
     pub fn new(geometry: Geometry, table_pages: usize) -> Self {
         let pages = table_pages + table_pages.div_ceil(DIRECTORY_PAGES);
         let area = PageArea::of(geometry, pages);
-        // All of it is written at once: of a large array that is tens of MiB, for which a start waits.
-        let mut states = large_room(pages);
-        states.resize(pages, SlotState::NEVER);
-        Self { states, table_pages, area }
+        Self { states: vec![SlotState::NEVER.0; pages], table_pages, area }
     }
 
     /// Where pages are.
@@ -100,12 +98,18 @@ impl Slots {
     /// Which slot of a page counts.
     #[inline]
     pub fn state(&self, page: usize) -> SlotState {
-        self.states[page]
+        SlotState(self.states[page])
+    }
+
+    /// Asks for what [`Slots::state`] looks at.
+    #[inline]
+    pub fn prefetch(&self, page: usize) {
+        prefetch(&self.states[page]);
     }
 
     /// The checkpoint that wrote a page counts from now on.
     pub fn set(&mut self, page: usize, state: SlotState) {
-        self.states[page] = state;
+        self.states[page] = state.0;
     }
 
     /// The directory page that speaks of a page of the table.
@@ -153,8 +157,12 @@ impl Slots {
 
     /// Takes the words of the root; `false` if they do not have that shape.
     pub fn load_root(&mut self, words: &[u32]) -> bool {
-        let pages = self.table_pages..self.states.len();
-        unpack(words, &mut self.states[pages])
+        let (of_table, of_directories) = self.states.split_at_mut(self.table_pages);
+        let fits = unpack(words, of_directories);
+        if fits && of_directories.iter().all(|&state| SlotState(state).is_written()) {
+            bring_in(of_table);
+        }
+        fits
     }
 
     /// Takes the words of a directory page; `false` if they do not have that shape.
@@ -176,18 +184,17 @@ fn pack(states: impl Iterator<Item = SlotState>, words: &mut [u32]) {
 }
 
 /// `false` if a state is none, or there are more than asked for.
-fn unpack(words: &[u32], states: &mut [SlotState]) -> bool {
+fn unpack(words: &[u32], states: &mut [u8]) -> bool {
     let Some((words, behind)) = words.split_at_checked(states.len().div_ceil(4)) else { return false };
     let (fours, last) = states.as_chunks_mut::<4>();
     let (whole, rest) = words.split_at(fours.len());
     for (four, word) in fours.iter_mut().zip(whole) {
-        let [first, second, third, fourth] = word.to_le_bytes();
-        *four = [SlotState(first), SlotState(second), SlotState(third), SlotState(fourth)];
+        *four = word.to_le_bytes();
     }
-    let mut rest = rest.iter().flat_map(|word| word.to_le_bytes()).map(SlotState);
+    let mut rest = rest.iter().flat_map(|word| word.to_le_bytes());
     last.iter_mut().zip(rest.by_ref()).for_each(|(state, next)| *state = next);
-    states.iter().fold(true, |all, state| all & state.is_sane())
-        && rest.all(|rest| rest == SlotState::NEVER)
+    states.iter().fold(true, |all, &state| all & SlotState(state).is_sane())
+        && rest.all(|rest| rest == SlotState::NEVER.0)
         && behind.iter().all(|&word| word == 0)
 }
 

@@ -9,6 +9,7 @@ mod direct;
 mod error;
 mod extent;
 mod facts;
+mod helpers;
 mod open;
 mod place;
 mod probe;
@@ -19,6 +20,7 @@ pub(crate) use direct::RUN_MAX;
 pub use error::OpenError;
 pub use extent::share_bytes;
 pub use facts::{Identity, identity};
+use helpers::Helpers;
 pub use open::{Access, DirectIo, Note, OpenOptions};
 pub use place::Whereabouts;
 pub use probe::{Existing, Probe, allocate_file, create_file, probe};
@@ -28,7 +30,7 @@ use crate::shelter::Shelter;
 use crate::streams::WriteStreams;
 use block::{DevIndex, FlushNow, IoFault, Pool, ReadNow, WriteNow};
 use std::fs::File;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -36,7 +38,7 @@ use std::sync::{Arc, Mutex};
 /// Threads that read from one member at most: an SSD answers several requests in hardly more time than one.
 const MEMBER_THREADS: usize = 4;
 
-/// Bytes that are worth a thread of their own: it takes as long to start as the reading of a few blocks.
+/// Bytes that are worth a thread of their own: it takes as long to wake as the reading of a few blocks.
 const THREAD_BYTES_MIN: usize = 256 << 10;
 
 /// What O_DIRECT asks of addresses in memory, everywhere.
@@ -147,6 +149,7 @@ pub struct Members {
     list: Vec<Option<Member>>,
     options: OpenOptions,
     bounce: Pool,
+    helpers: Helpers,
     /// Where writes go, if not to the members.
     shelter: Option<Shelter>,
 }
@@ -159,13 +162,15 @@ impl Members {
             paths.iter().map(|path| path.as_deref().map(|path| Member::open(path, options)).transpose());
         let list = list.collect::<Result<Vec<_>, _>>()?;
         let shelter = (options.access == Access::Sheltered).then(Shelter::default);
-        Ok(Self { list, options, bounce: Pool::new(BOUNCE_BYTES, 1), shelter })
+        let (bounce, helpers) = (Pool::new(BOUNCE_BYTES, 1), Helpers::default());
+        Ok(Self { list, options, bounce, helpers, shelter })
     }
 
     /// The same members once more, under the same locks.
     pub fn share(&self) -> Self {
         let (list, shelter) = (self.list.clone(), self.shelter.clone());
-        Self { list, options: self.options, bounce: Pool::new(BOUNCE_BYTES, 1), shelter }
+        let (bounce, helpers) = (Pool::new(BOUNCE_BYTES, 1), Helpers::default());
+        Self { list, options: self.options, bounce, helpers, shelter }
     }
 
     /// Where writes go, if not to the members.
@@ -275,13 +280,14 @@ impl Members {
             })
             .collect();
         let read = |of_member: &mut [ReadNow<'_>]| {
-            let mut bounce = bounce(of_member.iter().map(|read| read.into.len()).sum());
+            let unaligned = of_member.iter().filter(|read| !is_aligned(read.into));
+            let mut bounce = bounce(unaligned.map(|read| read.into.len()).sum());
             match self.get(of_member[0].dev) {
                 Some(member) => read_in_order(member, of_member, bounce.region_mut()),
                 None => of_member.iter_mut().for_each(|read| read.result = Err(IoFault::Gone)),
             }
         };
-        side_by_side(groups, &read, work);
+        side_by_side(&self.helpers, groups, &read, work);
     }
 
     /// Writes synchronously; volatile until [`Members::flush_now`].
@@ -312,7 +318,7 @@ impl Members {
                 write.result = self.write_with(write, bounce.region_mut());
             }
         };
-        side_by_side(groups, &write, work);
+        side_by_side(&self.helpers, groups, &write, work);
     }
 
     fn write_with(&self, write: &WriteNow<'_>, bounce: &mut [u8]) -> Result<(), IoFault> {
@@ -338,7 +344,7 @@ impl Members {
         let flush = |flushes: &mut [FlushNow]| {
             flushes.iter_mut().for_each(|flush| flush.result = self.flush_now(flush.dev));
         };
-        side_by_side(groups, &flush, None);
+        side_by_side(&self.helpers, groups, &flush, None);
     }
 
     fn check(&self, dev: DevIndex, offset_bytes: u64, length: usize) -> Result<(), IoFault> {
@@ -351,30 +357,20 @@ impl Members {
 /// Does `each` for every group, a thread for each; the caller's is one of them, but for the work that it has
 /// to do first.
 fn side_by_side<T: Send>(
+    helpers: &Helpers,
     groups: Vec<&mut [T]>,
     each: &(dyn Fn(&mut [T]) + Sync),
     work: Option<&mut dyn FnMut()>,
 ) {
-    let helpers = groups.len().saturating_sub(usize::from(work.is_none()));
+    let wanted = groups.len().saturating_sub(usize::from(work.is_none()));
     let groups = Mutex::new(groups);
     let next = || groups.lock().ok().and_then(|mut groups| groups.pop());
-    let help = || {
+    let task = || {
         while let Some(group) = next() {
             each(group);
         }
     };
-    std::thread::scope(|scope| {
-        for _ in 0..helpers {
-            // Without another thread it takes longer.
-            if std::thread::Builder::new().spawn_scoped(scope, help).is_err() {
-                break;
-            }
-        }
-        if let Some(work) = work {
-            work();
-        }
-        help();
-    });
+    helpers.run(wanted, &task, work);
 }
 
 /// The aligned buffer of a thread that has so many bytes to transfer.
@@ -384,7 +380,7 @@ fn bounce(bytes: usize) -> Pool {
 
 /// Writes by way of an aligned buffer, unless what is written is aligned itself.
 fn write_through(member: &Member, offset_bytes: u64, from: &[u8], bounce: &mut [u8]) -> io::Result<()> {
-    if from.as_ptr().align_offset(ALIGNMENT) == 0 {
+    if is_aligned(from) {
         return member.file().write_all_at(from, offset_bytes);
     }
     let mut at = offset_bytes;
@@ -397,19 +393,27 @@ fn write_through(member: &Member, offset_bytes: u64, from: &[u8], bounce: &mut [
     Ok(())
 }
 
+/// Whether a transfer may go straight to or from this memory.
+fn is_aligned(memory: &[u8]) -> bool {
+    memory.as_ptr().align_offset(ALIGNMENT) == 0
+}
+
 /// Reads places of one member, in order.
 fn read_in_order(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) {
     for run in reads.chunk_by_mut(|one, next| one.is_before(next)) {
+        let are_aligned = run.iter().all(|read| is_aligned(read.into));
+        let bytes_max = if are_aligned { BOUNCE_BYTES } else { bounce.len() };
         let mut rest = run;
         while !rest.is_empty() {
             let mut bytes = 0;
             let fits = |read: &&ReadNow<'_>| {
                 bytes += read.into.len();
-                bytes <= bounce.len()
+                bytes <= bytes_max
             };
             let count = rest.iter().take_while(fits).count().max(1);
             let (now, later) = rest.split_at_mut(count);
-            if now.len() == 1 || !read_together(member, now, bounce) {
+            let is_alone = now.len() == 1 || !now.iter().all(|read| is_within(member, read));
+            if is_alone || !read_together(member, now, are_aligned, bounce) {
                 // One that cannot be read must not take its neighbours with it.
                 now.iter_mut().for_each(|read| read.result = read_alone(member, read, bounce));
             }
@@ -418,17 +422,25 @@ fn read_in_order(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) 
     }
 }
 
-/// Neighbours that fit the buffer, in one transfer; `false` if that failed.
-fn read_together(member: &Member, reads: &mut [ReadNow<'_>], bounce: &mut [u8]) -> bool {
+/// Neighbours, in one transfer, straight to where they go or by way of the buffer, which they fit; `false` if
+/// that failed.
+fn read_together(member: &Member, reads: &mut [ReadNow<'_>], are_aligned: bool, bounce: &mut [u8]) -> bool {
     let (offset, bytes) = (reads[0].offset_bytes, reads.iter().map(|read| read.into.len()).sum());
-    let fits = reads.iter().all(|read| is_within(member, read));
-    if !fits || member.file().read_exact_at(&mut bounce[..bytes], offset).is_err() {
+    if are_aligned {
+        let mut into: Vec<_> = reads.iter_mut().map(|read| IoSliceMut::new(read.into)).collect();
+        if rustix::io::preadv(member.file(), &mut into, offset) != Ok(bytes) {
+            return false;
+        }
+    } else if member.file().read_exact_at(&mut bounce[..bytes], offset).is_err() {
         return false;
     }
-    let mut at = 0;
+    let mut from = &bounce[..];
     for read in reads {
-        read.into.copy_from_slice(&bounce[at..at + read.into.len()]);
-        at += read.into.len();
+        if !are_aligned {
+            let (own, behind) = from.split_at(read.into.len());
+            read.into.copy_from_slice(own);
+            from = behind;
+        }
         read.result = Ok(());
     }
     true
@@ -444,7 +456,7 @@ fn read_alone(member: &Member, read: &mut ReadNow<'_>, bounce: &mut [u8]) -> Res
         return Err(IoFault::Short);
     }
     let mut at = read.offset_bytes;
-    if read.into.as_ptr().align_offset(ALIGNMENT) == 0 {
+    if is_aligned(read.into) {
         return member.file().read_exact_at(read.into, at).map_err(|error| fault_of(&error));
     }
     for part in read.into.chunks_mut(bounce.len()) {

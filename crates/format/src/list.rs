@@ -337,8 +337,9 @@ pub struct List<'a> {
     words: &'a [u32],
     /// Those from the first item on that speaks of a member.
     of_members: &'a [u32],
+    /// Those from the first log stripe on.
+    log_stripes: &'a [u32],
     dirty_stripes: usize,
-    log_stripes: usize,
 }
 
 /// A [`ListItem`] as it lies in its list.
@@ -472,8 +473,8 @@ impl<'a> Members<'a> {
 impl<'a> List<'a> {
     /// Looks at all items of a list: the words of its pages, in order.
     pub fn read(words: &'a [u32]) -> Result<Self, FormatError> {
-        let (mut reader, mut of_members) = (Reader { words }, None);
-        let (mut dirty_stripes, mut log_stripes) = (0, 0);
+        let (mut reader, mut of_members, mut log_stripes) = (Reader { words }, None, None);
+        let mut dirty_stripes = 0;
         while !reader.words.is_empty() {
             let left = reader.words;
             let item = reader.item()?;
@@ -481,11 +482,12 @@ impl<'a> List<'a> {
             match item {
                 ItemRef::DirtyStripe { .. } => dirty_stripes += 1,
                 ItemRef::Space { .. } | ItemRef::Missed { .. } => _ = of_members.get_or_insert(left),
-                ItemRef::LogStripe { .. } => log_stripes += 1,
+                ItemRef::LogStripe { .. } => _ = log_stripes.get_or_insert(left),
                 ItemRef::Delta { .. } | ItemRef::OpenStripe { .. } => {}
             }
         }
-        Ok(Self { words, of_members: of_members.unwrap_or_default(), dirty_stripes, log_stripes })
+        let [of_members, log_stripes] = [of_members, log_stripes].map(Option::unwrap_or_default);
+        Ok(Self { words, of_members, log_stripes, dirty_stripes })
     }
 
     /// How many dirty stripes it has.
@@ -493,9 +495,9 @@ impl<'a> List<'a> {
         self.dirty_stripes
     }
 
-    /// How many log stripes it has.
-    pub fn log_stripe_count(self) -> usize {
-        self.log_stripes
+    /// Its items from the first log stripe on, in order.
+    pub fn items_from_log_stripes(self) -> impl Iterator<Item = ItemRef<'a>> + Clone + use<'a> {
+        Self { words: self.log_stripes, ..self }.items()
     }
 
     /// Its items that speak of a member, in order: [`ItemRef::Space`] and [`ItemRef::Missed`].

@@ -7,7 +7,7 @@
 
 mod large_pages;
 
-pub use large_pages::{large_room, prefer_large_pages};
+pub use large_pages::{bring_in, large_room};
 
 /// Asks for the line of the cache in which a value begins. On processors of other kinds than x86-64 and ARM's
 /// nothing is done.

@@ -1,5 +1,6 @@
 //! Reading the newest checkpoint back.
 
+use super::chain::{AHEAD_BLOCKS, ChainAhead, Run};
 use super::partial::Partial;
 use crate::health::Health;
 use crate::image::{Chain, CheckpointPlace};
@@ -12,15 +13,17 @@ use crate::store::Store;
 use crate::table::{Table, WORDS};
 use block::{DevIndex, DeviceSet, Epoch, META_BYTES, Pool, ReadNow, Seq};
 use format::{
-    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, GroupBits, INCREMENTAL_AREA, List,
-    PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock, decode_checkpoint_header,
-    decode_packed_patches, decode_page, decode_patches, fold_list, unpack_list,
+    ArrayConfig, ArrayUuid, BlockExpect, CheckpointHeader, CheckpointKind, FormatError, GroupBits,
+    INCREMENTAL_AREA, List, PAGE_WORDS, Page, PageExpect, PageKind, Patch, Superblock,
+    decode_checkpoint_header, decode_packed_patches, decode_page, decode_patches, fold_list, unpack_list,
 };
 use std::collections::HashMap;
 use std::mem;
 
 /// Blocks read at once.
 const READ_BLOCKS: usize = 512;
+/// Words of a list that are worth a thread of their own.
+const WORTH_A_THREAD: usize = 1 << 16;
 
 /// Whether two headers are of one checkpoint.
 fn is_copy(one: &CheckpointHeader, other: &CheckpointHeader) -> bool {
@@ -93,18 +96,24 @@ impl Loaded {
     }
 }
 
-/// The list of a full checkpoint, or of an incremental one that has it as a whole, and changes of it, all of
-/// them packed.
+/// The list of a full checkpoint, or of an incremental one that has it as a whole, and changes of it, these
+/// packed.
 pub(super) struct Lists {
-    whole: Vec<u32>,
+    whole: Result<Vec<u32>, FormatError>,
+    /// The list is packed still.
+    is_packed: bool,
     changes: Vec<Vec<u32>>,
 }
 
 impl Lists {
+    fn new(packed: Vec<u32>) -> Self {
+        Self { whole: Ok(packed), is_packed: true, changes: Vec::new() }
+    }
+
     /// The list of the next checkpoint of the chain.
     fn push(&mut self, list: Vec<u32>, are_changes: bool) {
         if !are_changes {
-            *self = Self { whole: list, changes: Vec::new() };
+            *self = Self::new(list);
             return;
         }
         if planted(Planted::NewestChangesOnly) {
@@ -113,15 +122,35 @@ impl Lists {
         self.changes.push(list);
     }
 
+    /// Unpacks the list, but not the changes. What is packed goes as soon as it is unpacked.
+    fn unpack(&mut self) {
+        if mem::take(&mut self.is_packed) {
+            self.whole = mem::replace(&mut self.whole, Ok(Vec::new())).and_then(|words| unpack_list(&words));
+        }
+    }
+
+    /// The same, on a thread of its own if that is worth it, while the caller's does something else.
+    fn unpack_beside<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let is_worth_it = self.whole.as_ref().is_ok_and(|words| words.len() >= WORTH_A_THREAD);
+        std::thread::scope(|scope| {
+            if is_worth_it {
+                // Without another thread it is unpacked later.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, || self.unpack());
+            }
+            work()
+        })
+    }
+
     /// All of it together, which is the list of checkpoint `checkpoint`; to be had once.
     pub fn fold(&mut self, checkpoint: u64) -> Result<Vec<u32>, Inconsistency> {
-        let (whole, changes) = (mem::take(&mut self.whole), mem::take(&mut self.changes));
-        // What is packed goes as soon as it is unpacked.
-        let unpack = |words: Vec<u32>| unpack_list(&words);
-        let folded = unpack(whole).and_then(|whole| {
+        self.unpack();
+        let whole = mem::replace(&mut self.whole, Ok(Vec::new()));
+        let changes = mem::take(&mut self.changes);
+        let folded = whole.and_then(|whole| {
             if changes.is_empty() {
                 return Ok(whole);
             }
+            let unpack = |words: Vec<u32>| unpack_list(&words);
             let changes: Vec<Vec<u32>> = changes.into_iter().map(unpack).collect::<Result<_, _>>()?;
             fold_list(&whole, changes.iter().map(Vec::as_slice))
         });
@@ -160,8 +189,11 @@ struct Source<'a> {
     headers: HashMap<(u8, u32), Vec<CheckpointHeader>>,
     /// Checkpoints whose pages are on no member whole.
     pageless: Vec<CheckpointHeader>,
+    /// Where a header of each is read to.
+    heads: Pool,
     /// Where stretches are read to.
     room: Option<Pool>,
+    ahead: ChainAhead,
 }
 
 /// Loads the table of the newest full checkpoint and of the incremental ones that build on it into `store`;
@@ -176,6 +208,7 @@ pub(super) fn load(
         (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
     let complete = present.iter().copied().filter(|&dev| !health.is_rebuilding(dev)).collect();
     let assembly = (superblock.epoch, superblock.nonce);
+    let heads = Pool::new(META_BYTES, present.len());
     let mut source = Source {
         devices,
         present,
@@ -185,7 +218,9 @@ pub(super) fn load(
         assembly,
         headers: HashMap::new(),
         pageless: Vec::new(),
+        heads,
         room: None,
+        ahead: ChainAhead::default(),
     };
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
     for area in 0..2 {
@@ -195,17 +230,19 @@ pub(super) fn load(
         let copies: Vec<CheckpointHeader> = fulls.iter().filter(|h| is_copy(h, &header)).copied().collect();
         let (mut root, mut list) = (Vec::new(), Vec::new());
         let mut devices: Vec<DevIndex> = copies.iter().map(|h| h.dev).collect();
-        let whole = source.load_pages(&copies, store, (&mut root, &mut list), &mut devices, None).is_some()
-            && source.load_saved(&header, &root, &mut store.table).is_some();
-        if !whole {
+        let whole = source.load_pages(&copies, store, (&mut root, &mut list), &mut devices, None);
+        let partial = whole.and_then(|_| Partial::of(header, (&root, &list), &devices, health));
+        let mut lists = Lists::new(list);
+        let table = &mut store.table;
+        let saved = whole.and_then(|_| lists.unpack_beside(|| source.load_saved(&header, &root, table)));
+        if saved.is_none() {
             source.pageless.push(header);
             // Pages of zeros are left out of a checkpoint: none of this one may show through the next.
             store.table = store.table.emptied(&store.config);
             continue;
         }
         store.table.clear_unsaved();
-        let partial = Partial::of(header, (&root, &list), &devices, health);
-        let (series, lists) = source.load_incrementals(header, list, store, &mut devices);
+        let series = source.load_incrementals(header, &mut lists, store, &mut devices);
         let Series { newest, chain, config_seq: known_seq, .. } = series;
         let saved = source.saved(header.number);
         let place = CheckpointPlace {
@@ -269,6 +306,17 @@ fn settle_space(scheme: &dyn Scheme, store: &mut Store) -> Result<(), Contradict
     store.adopt(claimed)
 }
 
+/// Whether a header can be one of such an array.
+fn is_sane(config: &ArrayConfig, header: &CheckpointHeader) -> bool {
+    let blocks = match header.kind {
+        CheckpointKind::Full => config.full_blocks,
+        CheckpointKind::Incremental => config.incremental_blocks,
+    };
+    header.table_words == crate::table::Table::word_count(config)
+        && u64::from(header.block) + 1 + u64::from(header.page_count) <= u64::from(blocks)
+        && header.list_words <= u64::from(header.page_count) * WORDS
+}
+
 /// Patches of pages of the table, of which each exists: what these blocks of a checkpoint change. `None` if
 /// they have not the shape that they must have.
 fn patches_of<'a>(blocks: &'a [Page], table: &Table) -> Option<Vec<Patch<'a>>> {
@@ -304,15 +352,15 @@ impl Source<'_> {
             INCREMENTAL_AREA => self.config.incremental_offset(block),
             full => self.config.full_offset(usize::from(full), block),
         };
-        let mut bytes = vec![0u8; META_BYTES * self.present.len()];
-        let blocks = bytes.chunks_exact_mut(META_BYTES).zip(&self.present).enumerate();
+        let &mut Self { ref mut devices, ref mut heads, ref present, array, config, .. } = self;
+        let blocks = heads.region_mut().chunks_exact_mut(META_BYTES).zip(present).enumerate();
         let mut reads: Vec<ReadNow<'_>> = blocks
             .map(|(tag, (into, &dev))| ReadNow { tag, dev, offset_bytes: offset, into, result: Ok(()) })
             .collect();
-        self.devices.read_all_now(&mut reads);
+        devices.read_all_now(&mut reads);
         let header = |read: &ReadNow<'_>| {
-            let expect = BlockExpect { array: self.array, dev: read.dev, area, block };
-            decode_checkpoint_header(read.into, &expect).ok().filter(|header| self.is_sane(header))
+            let expect = BlockExpect { array, dev: read.dev, area, block };
+            decode_checkpoint_header(read.into, &expect).ok().filter(|header| is_sane(&config, header))
         };
         reads.iter().filter(|read| read.result.is_ok()).filter_map(header).collect()
     }
@@ -326,8 +374,8 @@ impl Source<'_> {
         for &full in fulls {
             if all.iter().all(|known| !is_copy(&known.full, &full)) {
                 let mut series = Series::new(full);
-                while let Some(header) = self.next_in_chain(&series).first() {
-                    series.push(header, self.config.incremental_blocks);
+                for copies in self.chain(full) {
+                    series.push(&copies[0], self.config.incremental_blocks);
                 }
                 all.push(series);
             }
@@ -340,6 +388,20 @@ impl Source<'_> {
 
     fn rank(&self, header: &CheckpointHeader) -> (Epoch, bool, u64) {
         (header.epoch, (header.epoch, header.nonce) == self.assembly, header.number)
+    }
+
+    /// The copies of each of the incremental checkpoints that follow a full one, as far as there are headers;
+    /// first are those of another member each time.
+    fn chain(&mut self, full: CheckpointHeader) -> Vec<Vec<CheckpointHeader>> {
+        let (mut series, mut chain) = (Series::new(full), Vec::new());
+        loop {
+            let mut copies = self.next_in_chain(&series);
+            let Some(header) = copies.first() else { return chain };
+            series.push(header, self.config.incremental_blocks);
+            let turn = chain.len() % copies.len();
+            copies.rotate_left(turn);
+            chain.push(copies);
+        }
     }
 
     /// The copies of the incremental checkpoint that follows.
@@ -355,16 +417,6 @@ impl Source<'_> {
             copies.retain(|h| is_copy(h, &best));
         }
         copies
-    }
-
-    fn is_sane(&self, header: &CheckpointHeader) -> bool {
-        let blocks = match header.kind {
-            CheckpointKind::Full => self.config.full_blocks,
-            CheckpointKind::Incremental => self.config.incremental_blocks,
-        };
-        header.table_words == crate::table::Table::word_count(&self.config)
-            && u64::from(header.block) + 1 + u64::from(header.page_count) <= u64::from(blocks)
-            && header.list_words <= u64::from(header.page_count) * WORDS
     }
 
     /// Loads the pages of one checkpoint, each from any copy that has it whole; `None` if one is nowhere
@@ -462,6 +514,9 @@ impl Source<'_> {
     ) -> Vec<Option<Page>> {
         let left = copies.first().map_or(0, |header| header.page_count - first) as usize;
         let count = left.min(READ_BLOCKS * copies.len());
+        if let Some(whole) = self.read_before(copies, first, count, devices) {
+            return whole;
+        }
         let is_enough = |room: &Pool| room.slot_count() >= count;
         let mut room = self.room.take().filter(is_enough).unwrap_or_else(|| Pool::new(META_BYTES, count));
         let bytes = &mut room.region_mut()[..count * META_BYTES];
@@ -485,6 +540,41 @@ impl Source<'_> {
         }
         self.room = Some(room);
         whole
+    }
+
+    /// At most so many pages from `first` on that were read ahead, if any were. A device whose copy has a bad
+    /// page is taken off `devices`.
+    fn read_before(
+        &self,
+        copies: &[CheckpointHeader],
+        first: u32,
+        count: usize,
+        devices: &mut Vec<DevIndex>,
+    ) -> Option<Vec<Option<Page>>> {
+        let copy = copies.first()?;
+        let bytes = self.ahead.from(copy.dev, self.page_offset(copy, first))?;
+        let mut whole: Vec<Option<Page>> = (0..count.min(bytes.len() / META_BYTES)).map(|_| None).collect();
+        if !self.decode_pages(copy, first, bytes, &mut whole) {
+            devices.retain(|&dev| dev != copy.dev);
+        }
+        Some(whole)
+    }
+
+    /// Reads pages of the first of these checkpoints ahead; returns how many checkpoints may be looked at
+    /// before the next ones are read ahead.
+    fn read_ahead(&mut self, chain: &[Vec<CheckpointHeader>]) -> usize {
+        let (mut runs, mut left) = (Vec::new(), AHEAD_BLOCKS);
+        for copy in chain.iter().filter_map(|copies| copies.first()) {
+            let blocks = copy.page_count as usize;
+            if blocks > left {
+                break;
+            }
+            left -= blocks;
+            runs.push(Run { dev: copy.dev, offset: self.page_offset(copy, 0), blocks });
+        }
+        self.ahead.read(self.devices, &runs);
+        // One that is too large is read as it is looked at.
+        runs.len().max(1)
     }
 
     /// Reads a stretch of one copy; what is missing in `whole` is filled in. `false` if a page of the copy is
@@ -540,33 +630,40 @@ impl Source<'_> {
             .ok()
     }
 
-    /// Follows the chain of incremental checkpoints as far as they can be read; returns that and their lists.
+    /// Follows the chain of incremental checkpoints as far as they can be read; returns that. Their lists are
+    /// added to the full one's.
     /// Leaves those of `devices` that hold the whole chain: after a crash one may end earlier on some,
     /// and must not be continued.
     fn load_incrementals(
         &mut self,
         full: CheckpointHeader,
-        list: Vec<u32>,
+        lists: &mut Lists,
         store: &mut Store,
         devices: &mut Vec<DevIndex>,
-    ) -> (Series, Lists) {
-        let (mut series, mut lists) = (Series::new(full), Lists { whole: list, changes: Vec::new() });
-        loop {
-            let copies = self.next_in_chain(&series);
-            let Some(&header) = copies.first() else { return (series, lists) };
-            let (mut root, mut its_list) = (Vec::new(), Vec::new());
-            let mut replaced = Replaced::default();
-            let into = (&mut root, &mut its_list);
-            let loaded = self.load_pages(&copies, store, into, devices, Some(&mut replaced));
-            let Some(are_changes) = loaded else {
-                // A header is written only after its pages are durable: m + 1 copies of a page are all bad.
-                replaced.undo(&mut store.table);
-                self.pageless.push(header);
-                return (series, lists);
-            };
-            devices.retain(|&dev| copies.iter().any(|copy| copy.dev == dev));
-            lists.push(its_list, are_changes);
-            series.push(&header, self.config.incremental_blocks);
+    ) -> Series {
+        let mut series = Series::new(full);
+        let chain = self.chain(full);
+        let mut left = &chain[..];
+        while !left.is_empty() {
+            let (now, later) = left.split_at(self.read_ahead(left));
+            left = later;
+            for copies in now {
+                let (mut root, mut its_list) = (Vec::new(), Vec::new());
+                let mut replaced = Replaced::default();
+                let into = (&mut root, &mut its_list);
+                let loaded = self.load_pages(copies, store, into, devices, Some(&mut replaced));
+                let Some(are_changes) = loaded else {
+                    // A header is written only after its pages are durable: m + 1 copies of a page are all
+                    // bad.
+                    replaced.undo(&mut store.table);
+                    self.pageless.push(copies[0]);
+                    return series;
+                };
+                devices.retain(|&dev| copies.iter().any(|copy| copy.dev == dev));
+                lists.push(its_list, are_changes);
+                series.push(&copies[0], self.config.incremental_blocks);
+            }
         }
+        series
     }
 }

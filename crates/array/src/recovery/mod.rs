@@ -7,6 +7,7 @@
 //! frames of the old one are never looked at again; a crash before that repeats the same recovery.
 
 mod ahead;
+mod chain;
 mod grow;
 mod load;
 mod membership;

@@ -138,6 +138,12 @@ impl Frames {
         }
     }
 
+    /// Asks for what says whether a page has a frame.
+    #[inline]
+    pub fn prefetch_place(&self, page: usize) {
+        prefetch(&self.group_of[page / GROUP]);
+    }
+
     /// Asks for what [`Frames::pin`] changes.
     #[inline]
     pub fn prefetch_holder(&self, page: usize) {

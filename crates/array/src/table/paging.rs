@@ -182,6 +182,14 @@ impl Table {
         self.is_paged() && self.is_absent(self.page_of(stripe))
     }
 
+    /// Asks for what [`Table::lacks`] looks at of a stripe, of any that there is.
+    #[inline]
+    pub fn prefetch_lacks(&self, stripe: StripeId) {
+        let page = self.page_of(stripe);
+        self.frames.prefetch_place(page);
+        self.slots.prefetch(page);
+    }
+
     /// A page is being read, and will need a frame.
     pub fn expect_page(&mut self) {
         self.coming += 1;

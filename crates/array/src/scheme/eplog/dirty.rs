@@ -9,7 +9,7 @@ use crate::scheme::SchemeMemory;
 use crate::scheme::dirty_queue::{DirtyQueue, number};
 use block::{ChunkIndex, StripeId};
 use format::{StripeChunk, push_clean_stripes, push_updated_columns, updated_columns_words};
-use prefetch::{prefer_large_pages, prefetch, with_later};
+use prefetch::{bring_in, prefetch, with_later};
 use std::ops::Range;
 use std::vec::IntoIter;
 
@@ -428,13 +428,13 @@ impl DirtyStripes {
         self.marks.reserve(stripes);
     }
 
-    /// So many stripes more become dirty at once.
+    /// So many stripes become dirty at once; none is yet.
     pub fn expect(&mut self, stripes: usize) {
         self.reserve(stripes);
         self.places.expect(stripes);
-        prefer_large_pages(&mut self.stripes, stripes);
-        prefer_large_pages(&mut self.columns, stripes * self.data_count);
-        prefer_large_pages(&mut self.marks, stripes);
+        bring_in(self.stripes.spare_capacity_mut().get_mut(..stripes).unwrap_or_default());
+        bring_in(self.columns.spare_capacity_mut().get_mut(..stripes * self.data_count).unwrap_or_default());
+        bring_in(self.marks.spare_capacity_mut().get_mut(..stripes).unwrap_or_default());
     }
 
     /// A stripe becomes dirty and is given a place.

@@ -12,7 +12,7 @@ use crate::scheme::dirty_queue::number;
 use crate::store::LogRing;
 use block::{ChunkIndex, Divisor, Lcn, Seq};
 use format::{LogMember, MemberFate, log_stripe_words, push_ended_log_stripes, push_fates, push_log_stripe};
-use prefetch::{prefer_large_pages, prefetch};
+use prefetch::prefetch;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::vec::IntoIter;
@@ -158,13 +158,6 @@ impl LogTable {
                 + CoveredPlaces::bytes_for(covered),
             placement_bytes: 0,
         }
-    }
-
-    /// So many log stripes come at once.
-    pub fn expect(&mut self, stripes: usize) {
-        prefer_large_pages(&mut self.entries, stripes);
-        prefer_large_pages(&mut self.members, stripes.saturating_mul(self.width_max));
-        prefer_large_pages(&mut self.crcs, stripes.saturating_mul(self.parity_count));
     }
 
     /// Adds a log stripe without members.

@@ -62,10 +62,11 @@ impl Eplog {
     fn load_dirty_stripes(&mut self, config: &ArrayConfig, list: List<'_>) -> Result<(), Contradiction> {
         let most = usize::try_from(config.stripe_count).unwrap_or(usize::MAX);
         self.dirty.expect(list.dirty_stripe_count().min(most));
-        let mut stripes = list.items().filter_map(|item| {
+        let stripes = list.items().filter_map(|item| {
             let ItemRef::DirtyStripe { stripe, committed } = item else { return None };
             Some((stripe, committed))
         });
+        let mut stripes = stripes.take(list.dirty_stripe_count());
         let mut some = Vec::with_capacity(LOADED_AT_ONCE);
         loop {
             some.clear();
@@ -92,11 +93,10 @@ impl Eplog {
     }
 
     fn load_log_stripes(&mut self, store: &Store, list: List<'_>) -> Result<(), Contradiction> {
-        let mut log_stripes = list.items().filter_map(|item| {
+        let mut log_stripes = list.items_from_log_stripes().filter_map(|item| {
             let ItemRef::LogStripe { first_seq, log_block, log_crcs, members } = item else { return None };
             Some(((first_seq, log_block, log_crcs), members))
         });
-        self.log.expect(list.log_stripe_count());
         let (mut record, mut guess, mut some) = (RecordBuf::default(), 0, Vec::new());
         loop {
             some.clear();
@@ -236,9 +236,10 @@ impl Eplog {
 }
 
 /// Looks at whether pages of members are there, side by side, before anybody asks.
-fn foresee_members(store: &Store, members: impl Iterator<Item = (LogMember, MemberFate)>) {
+fn foresee_members(store: &Store, members: impl Iterator<Item = (LogMember, MemberFate)> + Clone) {
     let stripes = members.map(|(member, _)| store.config.geometry.stripe_of(member.lcn));
     let there = stripes.filter(|stripe| stripe.get() < store.config.stripe_count);
+    there.clone().for_each(|stripe| store.table.prefetch_lacks(stripe));
     std::hint::black_box(there.fold(false, |seen, stripe| seen ^ store.table.lacks(stripe)));
 }
 

@@ -6,7 +6,7 @@
 
 use crate::scheme::dirty_queue::number;
 use block::StripeId;
-use prefetch::{prefer_large_pages, prefetch};
+use prefetch::{bring_in, prefetch};
 use std::ops::Range;
 
 /// Words of a leaf.
@@ -35,6 +35,8 @@ struct Leaf {
 /// are laid out anew.
 const ROOM_PER_PLACE: u64 = 8;
 const ROOM_LEAST: u64 = 64;
+/// Numbers of leaves that lie on a page of memory.
+const LEAVES_PER_PAGE: usize = 1024;
 /// What there mostly is.
 const ROOM_USUAL: usize = 4;
 /// Free blocks for each place at most: one for a single place, and what else there is has room for two or
@@ -293,10 +295,11 @@ impl StripePlaces {
         self.leaves.reserve(places.min(self.leaf_of.len()));
     }
 
-    /// So many places come at once, for which there is room.
+    /// So many places come at once; there was none yet.
     pub fn expect(&mut self, places: usize) {
-        prefer_large_pages(&mut self.blocks.places, places.saturating_mul(ROOM_USUAL));
-        prefer_large_pages(&mut self.leaves, places.min(self.leaf_of.len()));
+        if places >= self.leaf_of.len() / LEAVES_PER_PAGE {
+            bring_in(&mut self.leaf_of);
+        }
     }
 
     /// Bytes for every stripe of the array.
