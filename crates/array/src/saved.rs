@@ -83,7 +83,8 @@ impl SavedPages {
             let next = batches.next().map(|batch| self.first_copies(table, batch, room.take(), take));
             let (mut next, mut left) = (next.transpose()?, Vec::new());
             let mut meanwhile = || {
-                left = before.as_ref().map_or_else(Vec::new, |before| self.take_copies(table, before, take));
+                let before = before.as_ref();
+                left = before.map_or_else(Vec::new, |before| self.take_copies(table, before, take));
             };
             match &mut next {
                 Some(next) => self.read_copies(devices, next, true, &mut meanwhile),
@@ -163,8 +164,8 @@ impl SavedPages {
         }
     }
 
-    /// What is to be read first of these pages, to `room` if that is large enough; takes those that were never
-    /// written.
+    /// What is to be read first of these pages, to `room` if that is large enough; takes those that were
+    /// never written.
     fn first_copies(
         &self,
         table: &mut Table,

@@ -335,9 +335,8 @@ fn check(
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a> {
     words: &'a [u32],
-    /// Those from the first item on that speaks of a member.
+    /// Those from the first item on that speaks of a member, and from the first log stripe on.
     of_members: &'a [u32],
-    /// Those from the first log stripe on.
     log_stripes: &'a [u32],
     dirty_stripes: usize,
 }
@@ -473,11 +472,10 @@ impl<'a> Members<'a> {
 impl<'a> List<'a> {
     /// Looks at all items of a list: the words of its pages, in order.
     pub fn read(words: &'a [u32]) -> Result<Self, FormatError> {
-        let (mut reader, mut of_members, mut log_stripes) = (Reader { words }, None, None);
-        let mut dirty_stripes = 0;
+        let (mut reader, mut dirty_stripes) = (Reader { words }, 0);
+        let (mut of_members, mut log_stripes) = (None, None);
         while !reader.words.is_empty() {
-            let left = reader.words;
-            let item = reader.item()?;
+            let (left, item) = (reader.words, reader.item()?);
             item.check()?;
             match item {
                 ItemRef::DirtyStripe { .. } => dirty_stripes += 1,

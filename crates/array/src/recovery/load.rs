@@ -129,13 +129,24 @@ impl Lists {
         }
     }
 
-    /// The same, on a thread of its own if that is worth it, while the caller's does something else.
-    fn unpack_beside<T>(&mut self, work: impl FnOnce() -> T) -> T {
+    /// The same on a thread of its own, on which the scheme makes room for it, too, if that is worth it; the
+    /// caller's does `work` meanwhile.
+    fn unpack_beside<T>(
+        &mut self,
+        config: &ArrayConfig,
+        scheme: &mut dyn Scheme,
+        work: impl FnOnce() -> T,
+    ) -> T {
         let is_worth_it = self.whole.as_ref().is_ok_and(|words| words.len() >= WORTH_A_THREAD);
+        let unpack = || {
+            self.unpack();
+            let list = self.whole.as_ref().ok().and_then(|words| List::read(words).ok());
+            list.into_iter().for_each(|list| scheme.foresee_list(config, list));
+        };
         std::thread::scope(|scope| {
             if is_worth_it {
                 // Without another thread it is unpacked later.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, || self.unpack());
+                let _ = std::thread::Builder::new().spawn_scoped(scope, unpack);
             }
             work()
         })
@@ -203,25 +214,9 @@ pub(super) fn load(
     health: &Health,
     superblock: &Superblock,
     store: &mut Store,
+    scheme: &mut dyn Scheme,
 ) -> Result<(Loaded, Lists), AssembleError> {
-    let present: Vec<DevIndex> =
-        (0..store.main_count() as u16).map(DevIndex::new).filter(|&dev| is_present(health, dev)).collect();
-    let complete = present.iter().copied().filter(|&dev| !health.is_rebuilding(dev)).collect();
-    let assembly = (superblock.epoch, superblock.nonce);
-    let heads = Pool::new(META_BYTES, present.len());
-    let mut source = Source {
-        devices,
-        present,
-        complete,
-        array: superblock.array,
-        config: store.config,
-        assembly,
-        headers: HashMap::new(),
-        pageless: Vec::new(),
-        heads,
-        room: None,
-        ahead: ChainAhead::default(),
-    };
+    let mut source = Source::new(devices, health, superblock, store.config);
     let mut fulls: Vec<CheckpointHeader> = Vec::new();
     for area in 0..2 {
         fulls.extend(source.headers(area, 0));
@@ -233,16 +228,20 @@ pub(super) fn load(
         let whole = source.load_pages(&copies, store, (&mut root, &mut list), &mut devices, None);
         let partial = whole.and_then(|_| Partial::of(header, (&root, &list), &devices, health));
         let mut lists = Lists::new(list);
-        let table = &mut store.table;
-        let saved = whole.and_then(|_| lists.unpack_beside(|| source.load_saved(&header, &root, table)));
-        if saved.is_none() {
+        let config = store.config;
+        let load_rest = || {
+            source.load_saved(&header, &root, &mut store.table)?;
+            store.table.clear_unsaved();
+            Some(source.load_incrementals(header, store, &mut devices))
+        };
+        let rest = whole.and_then(|_| lists.unpack_beside(&config, scheme, load_rest));
+        let Some((series, later)) = rest else {
             source.pageless.push(header);
             // Pages of zeros are left out of a checkpoint: none of this one may show through the next.
             store.table = store.table.emptied(&store.config);
             continue;
-        }
-        store.table.clear_unsaved();
-        let series = source.load_incrementals(header, &mut lists, store, &mut devices);
+        };
+        later.into_iter().for_each(|(list, are_changes)| lists.push(list, are_changes));
         let Series { newest, chain, config_seq: known_seq, .. } = series;
         let saved = source.saved(header.number);
         let place = CheckpointPlace {
@@ -335,7 +334,30 @@ fn patches_of<'a>(blocks: &'a [Page], table: &Table) -> Option<Vec<Patch<'a>>> {
     patches.iter().all(|patch| patch.index < table.page_count()).then_some(patches)
 }
 
-impl Source<'_> {
+impl<'a> Source<'a> {
+    fn new(
+        devices: &'a mut dyn DeviceSet,
+        health: &Health,
+        superblock: &Superblock,
+        config: ArrayConfig,
+    ) -> Self {
+        let main = (0..config.geometry.device_count() as u16).map(DevIndex::new);
+        let present: Vec<DevIndex> = main.filter(|&dev| is_present(health, dev)).collect();
+        Self {
+            devices,
+            complete: present.iter().copied().filter(|&dev| !health.is_rebuilding(dev)).collect(),
+            array: superblock.array,
+            config,
+            assembly: (superblock.epoch, superblock.nonce),
+            headers: HashMap::new(),
+            pageless: Vec::new(),
+            heads: Pool::new(META_BYTES, present.len()),
+            room: None,
+            ahead: ChainAhead::default(),
+            present,
+        }
+    }
+
     /// Valid headers at one block of an area, from all devices.
     fn headers(&mut self, area: u8, block: u32) -> Vec<CheckpointHeader> {
         if let Some(known) = self.headers.get(&(area, block)) {
@@ -630,18 +652,17 @@ impl Source<'_> {
             .ok()
     }
 
-    /// Follows the chain of incremental checkpoints as far as they can be read; returns that. Their lists are
-    /// added to the full one's.
+    /// Follows the chain of incremental checkpoints as far as they can be read; returns that and their lists,
+    /// with whether each is one of changes.
     /// Leaves those of `devices` that hold the whole chain: after a crash one may end earlier on some,
     /// and must not be continued.
     fn load_incrementals(
         &mut self,
         full: CheckpointHeader,
-        lists: &mut Lists,
         store: &mut Store,
         devices: &mut Vec<DevIndex>,
-    ) -> Series {
-        let mut series = Series::new(full);
+    ) -> (Series, Vec<(Vec<u32>, bool)>) {
+        let (mut series, mut lists) = (Series::new(full), Vec::new());
         let chain = self.chain(full);
         let mut left = &chain[..];
         while !left.is_empty() {
@@ -657,13 +678,13 @@ impl Source<'_> {
                     // bad.
                     replaced.undo(&mut store.table);
                     self.pageless.push(copies[0]);
-                    return series;
+                    return (series, lists);
                 };
                 devices.retain(|&dev| copies.iter().any(|copy| copy.dev == dev));
-                lists.push(its_list, are_changes);
+                lists.push((its_list, are_changes));
                 series.push(&copies[0], self.config.incremental_blocks);
             }
         }
-        series
+        (series, lists)
     }
 }

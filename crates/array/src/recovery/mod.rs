@@ -92,7 +92,7 @@ fn assemble_on(
     let mut store = Store::new(newest.config)?;
     store.table.set_bytes_max(&newest.config, bounds.table_bytes);
     let mut scheme = scheme::new(&store, bounds.list_bytes);
-    let (mut loaded, mut lists) = load::load(devices, &health, newest, &mut store)?;
+    let (mut loaded, mut lists) = load::load(devices, &health, newest, &mut store, &mut *scheme)?;
     let words = OnceCell::new();
     let of_loaded = (&mut loaded, &mut lists, &words);
     let (found, list) = scan_and_take(devices, &health, newest, of_loaded, (&mut store, &mut *scheme))?;

@@ -276,6 +276,9 @@ pub trait Scheme: Send {
     /// What [`Scheme::save`] gives now, or what was loaded, is what the next changes build on.
     fn list_is_saved(&mut self) {}
 
+    /// A list like this one, or not much longer, is going to be loaded.
+    fn foresee_list(&mut self, _config: &ArrayConfig, _list: List<'_>) {}
+
     /// Loads the items that [`Scheme::save`] gave. The table is already loaded, but for the pages of it that
     /// are absent: [`Scheme::check_page`] looks at them.
     fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction>;

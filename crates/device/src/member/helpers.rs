@@ -215,14 +215,14 @@ mod tests {
         let told = catch_unwind(AssertUnwindSafe(|| helpers.run(1, &task, None)));
         assert!(told.is_err());
         let met = Barrier::new(2);
-        helpers.run(1, &|| drop(met.wait()), None);
+        helpers.run(1, &|| _ = met.wait(), None);
     }
 
     #[test]
     fn threads_end_with_those_whom_they_help() {
         let helpers = Helpers::default();
         let met = Barrier::new(3);
-        helpers.run(2, &|| drop(met.wait()), None);
+        helpers.run(2, &|| _ = met.wait(), None);
         let board = Arc::downgrade(&helpers.board);
         drop(helpers);
         while board.strong_count() > 0 {

@@ -512,6 +512,10 @@ impl Scheme for Eplog {
         self.log.all_saved();
     }
 
+    fn foresee_list(&mut self, config: &ArrayConfig, list: List<'_>) {
+        self.expect_dirty_stripes(config, list.dirty_stripe_count() / 16 * 17);
+    }
+
     fn load(&mut self, store: &mut Store, list: List<'_>) -> Result<(), Contradiction> {
         self.load_items(store, list)
     }

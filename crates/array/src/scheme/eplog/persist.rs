@@ -59,9 +59,14 @@ impl Eplog {
         self.check_owners(&store.table)
     }
 
-    fn load_dirty_stripes(&mut self, config: &ArrayConfig, list: List<'_>) -> Result<(), Contradiction> {
+    /// So many stripes become dirty at once, if there are as many.
+    pub(super) fn expect_dirty_stripes(&mut self, config: &ArrayConfig, stripes: usize) {
         let most = usize::try_from(config.stripe_count).unwrap_or(usize::MAX);
-        self.dirty.expect(list.dirty_stripe_count().min(most));
+        self.dirty.expect(stripes.min(most));
+    }
+
+    fn load_dirty_stripes(&mut self, config: &ArrayConfig, list: List<'_>) -> Result<(), Contradiction> {
+        self.expect_dirty_stripes(config, list.dirty_stripe_count());
         let stripes = list.items().filter_map(|item| {
             let ItemRef::DirtyStripe { stripe, committed } = item else { return None };
             Some((stripe, committed))
