@@ -585,18 +585,21 @@ impl<'a> Source<'a> {
     /// Reads pages of the first of these checkpoints ahead; returns how many checkpoints may be looked at
     /// before the next ones are read ahead.
     fn read_ahead(&mut self, chain: &[Vec<CheckpointHeader>]) -> usize {
-        let (mut runs, mut left) = (Vec::new(), AHEAD_BLOCKS);
+        let (mut runs, mut left, mut count) = (Vec::new(), AHEAD_BLOCKS, 0);
         for copy in chain.iter().filter_map(|copies| copies.first()) {
             let blocks = copy.page_count as usize;
             if blocks > left {
                 break;
             }
-            left -= blocks;
-            runs.push(Run { dev: copy.dev, offset: self.page_offset(copy, 0), blocks });
+            (left, count) = (left - blocks, count + 1);
+            // Behind a header without pages there may be nothing, not even a block.
+            if blocks > 0 {
+                runs.push(Run { dev: copy.dev, offset: self.page_offset(copy, 0), blocks });
+            }
         }
         self.ahead.read(self.devices, &runs);
         // One that is too large is read as it is looked at.
-        runs.len().max(1)
+        count.max(1)
     }
 
     /// Reads a stretch of one copy; what is missing in `whole` is filled in. `false` if a page of the copy is
