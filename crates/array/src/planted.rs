@@ -104,6 +104,8 @@ planted!(
     WaitingNewestFirst,
     /// A page whose first copy was read ahead and is bad is looked for nowhere else.
     AheadIsAll,
+    /// The same of a page of an incremental checkpoint.
+    ChainAheadIsAll,
     /// A full checkpoint leaves out pages that something waits for.
     WaitingIsSaved,
     /// What waits for a page that has no slot yet is forgotten: it is taken for zeros.

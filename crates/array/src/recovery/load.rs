@@ -466,7 +466,9 @@ impl<'a> Source<'a> {
             let mut whole = self.read_stretches(copies, page, devices);
             let count = whole.len() as u32;
             for copy in copies {
-                if whole.iter().all(Option::is_some) {
+                let is_incremental = header.kind == CheckpointKind::Incremental;
+                if whole.iter().all(Option::is_some) || (is_incremental && planted(Planted::ChainAheadIsAll))
+                {
                     break;
                 }
                 if !self.read_pages(copy, page, &mut whole) {
