@@ -15,6 +15,9 @@ cargo +nightly miri --version >/dev/null ||
   { echo "race-detector.sh: no Miri: rustup component add miri --toolchain nightly" >&2; exit 1; }
 MIRIFLAGS="-Zmiri-many-seeds=0..32 -Zmiri-disable-isolation" \
   cargo +nightly miri test -q -p elastripe-front --lib what_crosses_is_whole_and_comes_back
+# Threads that help with transfers are lent what only the caller borrows.
+MIRIFLAGS="-Zmiri-many-seeds=0..16 -Zmiri-disable-isolation" \
+  cargo +nightly miri test -q -p elastripe-device --lib helpers
 # What codes do with pieces that each have memory of their own, as the array's buffers have: their pointers.
 cargo +nightly miri test -q -p elastripe-erasure --test equal apart
 
